@@ -1,0 +1,1 @@
+"""SPDEBench: the benchmark for learning stochastic PDEs."""

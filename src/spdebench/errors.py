@@ -1,0 +1,28 @@
+"""What a user did wrong, in one line: what was expected, what came, what to do."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable
+
+
+class UserError(Exception):
+    """A mistake of the user's: the command line prints its one line and exits with code 2."""
+
+
+class FoldingWarning(UserWarning):
+    """The noise expansion reaches past the grid, so that its series folds when evaluated there."""
+
+
+def did_you_mean(name: str, choices: Iterable[str]) -> str:
+    """``"; did you mean 'phi42'?"``, or the list of choices when nothing is near."""
+    known = sorted(choices)
+    near = difflib.get_close_matches(name, known, n=1, cutoff=0.5)
+    if near:
+        return f"; did you mean '{near[0]}'?"
+    return f"; choose from {', '.join(known)}" if known else ""
+
+
+def unknown(kind: str, name: str, choices: Iterable[str]) -> UserError:
+    """The error for a name that is not there: ``unknown equation 'ph42'; did you mean 'phi42'?``."""
+    return UserError(f"unknown {kind} '{name}'{did_you_mean(name, choices)}")
