@@ -6,7 +6,8 @@ Dirichlet axis, x_j = lower + j L/N, j = 0..N-1 (u_0 = 0 is stored, u_N = 0 is i
     u(x_j) = sum_{k=1}^{N-1} b_k sin(kappa_k (x_j - lower)),   kappa_k = pi k / L    (slot 0 holds 0)
 
 Coefficients are those of the function, not of the array: they do not change when the grid is refined, so that moving
-between grids (`resize`) only copies. Nyquist (k = N/2, N even, periodic): a grid sees cos(pi j) only; `resize` drops it.
+between grids (`resize`) only copies. Nyquist (k = N/2, N even, periodic): a grid sees cos(pi j) only; `resize` drops
+it.
 """
 
 from __future__ import annotations

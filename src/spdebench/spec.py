@@ -48,7 +48,7 @@ def build(cls: type[T], values: Mapping[str, Any], label: str) -> T:
 
 
 def check(instance: Any, label: str) -> None:
-    """Decode the fields of a frozen dataclass in place: ints become floats where floats are meant, the rest must fit."""
+    """Decode the fields of a frozen dataclass in place: ints become floats where these are meant, the rest must fit."""
     for key, hint in fields_of(type(instance)).items():
         object.__setattr__(instance, key, decode(getattr(instance, key), hint, f"{label}: {key}"))
 

@@ -1,0 +1,9 @@
+"""The equations: one file each. Importing this package declares them."""
+
+from spdebench.equations.base import EQUATIONS, Equation, Monomial, Rule, equation
+from spdebench.equations.kdv import KdV
+from spdebench.equations.kpz import KPZ
+from spdebench.equations.phi41 import Phi41
+from spdebench.equations.wave import Wave
+
+__all__ = ["EQUATIONS", "KPZ", "Equation", "KdV", "Monomial", "Phi41", "Rule", "Wave", "equation"]

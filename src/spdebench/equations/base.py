@@ -1,0 +1,279 @@
+"""What an equation is: a spec (every number that defines it) and its mathematics (symbol, drift, noise, initial data).
+
+    d u = (L u + F(u)) dt + G(u) dW                 (order 1 in time)
+    d u_t = (L u + F(u)) dt + G(u) dW               (order 2)
+
+An equation file opens with its formula and declares one class; declaring it registers it. It names its schemes, one for
+each edition, and does not know how they step. Editions: ``paper`` is the grid, step and scheme of the paper's text;
+``converged`` is the same equation driven by the same realisation, constant in time on each stored interval (or given as
+an impulse, where the equation says so), on a grid that resolves J and with sub-steps until the stored field rests.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import warnings
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar, Literal
+
+import torch
+from torch import Tensor
+
+from spdebench import spec
+from spdebench.errors import FoldingWarning, UserError
+from spdebench.grids import Boundary, Grid
+from spdebench.noise import Wiener, make_basis, spectra
+from spdebench.registry import Registry
+
+Edition = Literal["paper", "converged"]
+Renormalisation = Literal["none", "paper", "exact"]
+Map = Callable[[Tensor], Tensor]
+
+
+def _builtin() -> None:
+    import spdebench.equations  # noqa: F401  (its import declares the package's own equations)
+
+
+EQUATIONS: Registry[Equation] = Registry("equation", "equations", _builtin)
+
+
+@dataclass(frozen=True)
+class Monomial:
+    """coefficient * prod_m (d^m u/dx^m)^powers[m] * (xi if noise): one term of F(u) + G(u) xi."""
+
+    coefficient: float
+    powers: tuple[int, ...]
+    noise: bool = False
+
+
+@dataclass(frozen=True)
+class Rule:
+    """How trees grow: the kernel of L gains ``kernel_degree``, the noise has ``noise_degree`` (parabolic or hyperbolic
+    scaling of the equation), and the monomials say which products are planted. ``analytic`` marks a smooth function
+    that the monomials replace by its Taylor polynomial at 0."""
+
+    kernel_degree: float
+    noise_degree: float
+    monomials: tuple[Monomial, ...]
+    analytic: bool = False
+
+
+@dataclass(frozen=True, kw_only=True)
+class Equation(ABC):
+    """Base of all equations. Fields left at ``auto`` or 0 are filled in on construction, so a spec is always whole."""
+
+    edition: Edition = "paper"
+    boundary: Boundary = "periodic"
+    noise: Literal["cylindrical", "q_wiener"] = "cylindrical"
+    basis: Literal["auto", "fourier", "sine", "haar"] = "auto"  # fourier if periodic, sine if Dirichlet
+    truncation: int = 128  # J
+    sigma: float = 1.0
+    kappa: float = 0.0  # size of the random part of the initial datum: 0 fixed (task xi), 0.1 varying (task u0+xi)
+    horizon: float = 1.0  # T
+    points: int = 128  # stored points an axis
+    frames: int = 50  # stored intervals
+    steps: int = 50  # time steps of edition paper
+    solve_points: int = 0  # points an axis of the solving grid
+    substeps: int = 0  # sub-steps of each noise interval
+
+    name: ClassVar[str]
+    formula: ClassVar[str]
+    title: ClassVar[str]
+    dim: ClassVar[int] = 1
+    lower: ClassVar[float] = 0.0
+    upper: ClassVar[float] = 1.0
+    order: ClassVar[int] = 1
+    multiplicative: ClassVar[bool] = False
+    boundaries: ClassVar[tuple[str, ...]] = ("periodic",)
+    bases: ClassVar[tuple[str, ...]] = ("fourier",)
+    noises: ClassVar[tuple[str, ...]] = ("cylindrical", "q_wiener")
+    schemes: ClassVar[dict[str, str]]  # edition -> name of the scheme
+    remarks: ClassVar[str] = ""  # what differs from the paper's text and why; goes into the card
+
+    def __init_subclass__(cls, name: str | None = None, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        if name is not None:
+            cls.name = name
+            EQUATIONS.add(name, cls)
+
+    def __post_init__(self) -> None:
+        spec.check(self, self.name)
+        for key in ("truncation", "points", "frames", "steps"):
+            if getattr(self, key) < 1:
+                raise UserError(f"{self.name}: {key} must be at least 1, got {getattr(self, key)}")
+        for key, value in self._auto().items():
+            if getattr(self, key) in ("auto", 0):
+                object.__setattr__(self, key, value)
+        self._validate()
+
+    def _auto(self) -> dict[str, Any]:
+        """What the fields left open become."""
+        converged = self.edition == "converged"
+        return {
+            "basis": "fourier" if self.boundary == "periodic" else "sine",
+            "solve_points": self.resolved_points() if converged else self.points,
+            "substeps": self.resolved_substeps() if converged else 1,
+        }
+
+    def _validate(self) -> None:
+        for key in ("solve_points", "substeps"):
+            if getattr(self, key) < 1:
+                raise UserError(f"{self.name}: {key} must be at least 1 (or 0 for automatic), got {getattr(self, key)}")
+        for key in ("sigma", "kappa"):
+            if getattr(self, key) < 0:
+                raise UserError(f"{self.name}: {key} must not be negative, got {getattr(self, key)}")
+        if self.horizon <= 0:
+            raise UserError(f"{self.name}: horizon must be positive, got {self.horizon}")
+        if self.steps % self.frames:
+            raise UserError(f"{self.name}: steps={self.steps} is not a multiple of frames={self.frames}")
+        for key, allowed in (("boundary", self.boundaries), ("noise", self.noises), ("basis", self.bases)):
+            if getattr(self, key) not in allowed:
+                choices = ", ".join(allowed)
+                raise UserError(f"{self.name}: {key}={getattr(self, key)} is not available; choose from {choices}")
+        if self.basis == ("sine" if self.boundary == "periodic" else "fourier"):
+            raise UserError(
+                f"{self.name}: boundary={self.boundary} does not go with basis={self.basis}; "
+                f"use basis={'fourier' if self.boundary == 'periodic' else 'sine'}"
+            )
+        if self.solve_points < self.points:
+            raise UserError(f"{self.name}: solve_points={self.solve_points} is below points={self.points}")
+        if self.edition == "paper" and self.solve_points != self.points:
+            raise UserError(f"{self.name}: edition paper solves on the stored grid; drop solve_points")
+        self.series()
+        if self.edition == "converged" and self.basis != "haar" and not self.series().resolved_by(self.solving_grid):
+            raise UserError(f"{self.name}: solve_points={self.solve_points} do not resolve J={self.truncation}")
+
+    # --- other members of the family ------------------------------------------------------------------------------
+    def replace(self, **changes: Any) -> Equation:
+        """The spec with other values; what had been filled in automatically is filled in anew."""
+        auto = {"basis": "auto", "solve_points": 0, "substeps": 0}
+        values = dataclasses.asdict(self)
+        for key, value in self._auto().items():
+            if values[key] == value:
+                values[key] = auto[key]
+        values.update(changes)
+        return spec.build(type(self), values, self.name)
+
+    def resolved_points(self) -> int:
+        """Points of the solving grid of edition converged: twice the stored ones, and at least twice J."""
+        wanted = 2 * max(self.points, self.truncation)
+        return self.points * -(-wanted // self.points)
+
+    def resolved_substeps(self) -> int:
+        """Sub-steps a stored interval of edition converged."""
+        return 8
+
+    # --- discretisation -------------------------------------------------------------------------------------------
+    @property
+    def grid(self) -> Grid:
+        """The stored grid."""
+        d = self.dim
+        return Grid((self.points,) * d, (self.lower,) * d, (self.upper,) * d, self.boundary)
+
+    @property
+    def solving_grid(self) -> Grid:
+        return self.grid.with_points(self.solve_points)
+
+    @property
+    def noise_steps(self) -> int:
+        """Intervals on which the noise enters as one increment: the steps of ``paper``, the stored ones of
+        ``converged``."""
+        return self.steps if self.edition == "paper" else self.frames
+
+    @property
+    def scheme(self) -> str:
+        return self.schemes[self.edition]
+
+    @property
+    def times(self) -> Tensor:
+        """t_0..t_T of the stored frames."""
+        return torch.arange(self.frames + 1, dtype=torch.float64) * (self.horizon / self.frames)
+
+    @property
+    def task(self) -> str:
+        """``xi`` for a fixed initial datum, ``u0_xi`` for a varying one."""
+        return "u0_xi" if self.kappa else "xi"
+
+    # --- noise ----------------------------------------------------------------------------------------------------
+    def series(self):
+        """The basis up to J."""
+        try:
+            return make_basis(self.basis, self.truncation)
+        except UserError as error:
+            raise UserError(f"{self.name}: {error}") from None
+
+    def eigenvalue_roots(self) -> Tensor:
+        """sqrt(lambda) for each member of each pair of normals."""
+        index = self.series().index
+        if self.noise == "q_wiener":
+            return spectra.power_law(index).sqrt()
+        return torch.ones(index.shape, dtype=torch.float64)
+
+    def wiener(self, grid: Grid | None = None) -> Wiener:
+        """The driving process as the solving grid (or another) sees it."""
+        process = Wiener(self.series(), self.eigenvalue_roots(), grid or self.solving_grid, self.edition == "converged")
+        if message := self.folding_message():
+            warnings.warn(message, FoldingWarning, stacklevel=2)
+        return process
+
+    def folding_message(self) -> str:
+        """One line on the folding of this spec's noise; empty if it does not fold."""
+        if self.edition == "converged" or self.series().resolved_by(self.grid) or self._at_the_edge():
+            return ""
+        return (
+            f"{self.name}: the noise has {self.series().functions} {self.basis} functions, the grid {self.points} "
+            f"points; edition paper evaluates the series at the points, where it folds (edition=converged does not)"
+        )
+
+    def _at_the_edge(self) -> bool:
+        """J = N: the grid loses the sine at Nyquist, or the last sine function, which is 0 at all points; none folds."""
+        return self.series().name != "haar" and self.series().functions // 2 == self.points // 2
+
+    # --- mathematics ----------------------------------------------------------------------------------------------
+    @property
+    def differences(self) -> bool:
+        """Whether space is discretised by differences (edition paper of most equations) or by modes."""
+        return self.edition == "paper"
+
+    @abstractmethod
+    def symbol(self, grid: Grid, device: torch.device | str = "cpu") -> Tensor:
+        """L(k), the symbol of the linear part on the grid's coefficients."""
+
+    def drift(self, grid: Grid, device: torch.device | str = "cpu") -> Map:
+        """F on values at the grid points; an equation gives this or `nonlinear`."""
+        nonlinear = self.nonlinear(grid, device)
+        return lambda u: grid.inverse(nonlinear(grid.transform(u)))
+
+    def nonlinear(self, grid: Grid, device: torch.device | str = "cpu") -> Map:
+        """F on coefficients, de-aliased (Galerkin); by default F at the points of a grid twice as fine."""
+        fine = grid.with_points([2 * n for n in grid.points])
+        drift = self.drift(fine, device)
+
+        def on_coefficients(c: Tensor) -> Tensor:
+            return fine.resize(fine.transform(drift(fine.inverse(grid.resize(c, fine)))), grid)
+
+        return on_coefficients
+
+    @abstractmethod
+    def initial(self, grid: Grid, seed: int, samples: Sequence[int], device: torch.device | str = "cpu") -> Tensor:
+        """u_0 at the grid points, (samples, points); random parts by the same stream as the noise."""
+
+    def velocity(self, grid: Grid, device: torch.device | str = "cpu") -> Tensor:
+        """u_t at t=0 for equations of order 2."""
+        raise NotImplementedError(f"{self.name} is of first order in time")
+
+    def counterterm(self) -> float:
+        """The constant that renormalisation subtracts from the drift; 0 where the equation needs none."""
+        return 0.0
+
+    @property
+    @abstractmethod
+    def rule(self) -> Rule:
+        """How products of the solution enter: for features built from trees."""
+
+
+def equation(name: str, **values: Any) -> Equation:
+    """The equation called ``name`` with the given fields: ``equation("phi41", truncation=32, sigma=1)``."""
+    return spec.build(EQUATIONS[name], values, name)

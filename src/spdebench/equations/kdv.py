@@ -1,0 +1,85 @@
+"""Korteweg-de Vries:  d u = (-dispersion u_xxx + 6 u u_x) dt + sigma dW   on the unit torus."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import ClassVar, Literal
+
+import torch
+from torch import Tensor
+
+from spdebench.equations.base import Equation, Map, Monomial, Rule
+from spdebench.equations.initial import perturbed
+from spdebench.grids import Grid
+
+
+@dataclass(frozen=True, kw_only=True)
+class KdV(Equation, name="kdv"):
+    """d u = (-dispersion u_xxx + 6 u u_x) dt + sigma dW,  u_0(x) = sin(2 pi x) + kappa eta(x),  t in [0, 0.5].
+
+    Paper, Tables 1 and 2: sigma 0.1, Q-Wiener or cylindrical, 128 or 256 points, 50 steps (dt = 0.01), J = 32..256.
+
+    The text asks for second-order central differences in time and space. They cannot be had: the explicit third
+    difference needs dt < 2e-7, implicit ones turn mode 1 by 1.8 instead of 2.5 rad a step, the central difference on 128
+    points turns mode 2 by 2.4 rad too little over [0, 0.5], and the authors' own code (Crank-Nicolson, explicit Euler)
+    lets a quarter to a half of its cylindrical paths blow up and damps 93 % of the noise energy. Edition ``paper`` is
+    the nearest sound scheme on the paper's grid and step: Fourier modes of the 128 points, products de-aliased, the
+    noise an impulse u <- u + sigma dW at the start of each step (a dispersive flow keeps the energy that an impulse
+    brings, whereas noise averaged over the step loses what the phases of the high modes cancel), the flow between
+    impulses by the normal form of `NormalForm` in a few sub-steps. Edition ``converged`` does the same on a grid that
+    resolves J strictly, with more sub-steps. In both, E|u(t)|^2 = |u_0|^2 + sigma^2 Tr(Q) t.
+    """
+
+    noise: Literal["cylindrical", "q_wiener"] = "q_wiener"
+    sigma: float = 0.1
+    horizon: float = 0.5
+    dispersion: float = 1.0  # the authors' code has 0.1
+
+    formula: ClassVar[str] = "u_t = -dispersion u_xxx + 6 u u_x + sigma xi"
+    title: ClassVar[str] = "Korteweg-de Vries"
+    schemes: ClassVar = {"paper": "normal_form", "converged": "normal_form"}
+    remarks: ClassVar[str] = (
+        "Central differences in time and space, as the text asks for, blow up or lose the phases at dt = 0.01; edition "
+        "paper uses Fourier modes on the paper's grid and step instead. Noise enters as an impulse at the start of each "
+        "stored interval in both editions."
+    )
+
+    def _auto(self) -> dict:
+        auto = super()._auto()
+        if self.edition == "paper":
+            auto["substeps"] = 4
+        return auto
+
+    def resolved_substeps(self) -> int:
+        return 32 if self.noise == "q_wiener" else 64
+
+    @property
+    def differences(self) -> bool:
+        return False
+
+    def symbol(self, grid: Grid, device: torch.device | str = "cpu") -> Tensor:
+        """i kappa^3 dispersion."""
+        return -self.dispersion * grid.derivative(0, device=device) * grid.laplacian(device=device)
+
+    def nonlinear(self, grid: Grid, device: torch.device | str = "cpu") -> Map:
+        """3 d/dx (u^2), de-aliased by the 3/2 rule: mass and energy are conserved to rounding."""
+        fine = grid.with_points(3 * grid.points[0] // 2)
+        flux = 3 * grid.derivative(0, device=device)
+
+        def convection(c: Tensor) -> Tensor:
+            u = fine.inverse(grid.resize(c, fine))
+            return fine.resize(fine.transform(u.square_()), grid).mul_(flux)
+
+        return convection
+
+    def initial(self, grid: Grid, seed: int, samples: Sequence[int], device: torch.device | str = "cpu") -> Tensor:
+        mean = torch.sin(2 * math.pi * grid.coordinates(0, device))
+        return perturbed(mean, self.kappa, grid, seed, samples)
+
+    @property
+    def rule(self) -> Rule:
+        """Kernel of d_t + d_xxx: no Schauder gain on the torus is counted; the noise is the time derivative of W."""
+        regular = -1.0 if self.noise == "cylindrical" else 1.5
+        return Rule(0.0, regular, (Monomial(6.0, (1, 1)), Monomial(self.sigma, (0,), noise=True)))

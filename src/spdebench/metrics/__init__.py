@@ -1,0 +1,36 @@
+"""Scores: how far a prediction is from the truth, path by path and in law, with intervals and marks to read them by."""
+
+from spdebench.metrics.base import METRICS, Measurement, Metric
+from spdebench.metrics.bootstrap import Interval
+from spdebench.metrics.causality import CausalityGap, causality_gap
+from spdebench.metrics.compare import Comparison, SeedSummary, compare, holm, over_seeds
+from spdebench.metrics.correlation import lag_profile
+from spdebench.metrics.evaluate import DEFAULT, PAPER, evaluate
+from spdebench.metrics.fields import Pair
+from spdebench.metrics.floors import Floors, floors
+from spdebench.metrics.moments import moment_maps
+from spdebench.metrics.scores import Score, Scores
+
+__all__ = [
+    "DEFAULT",
+    "METRICS",
+    "PAPER",
+    "CausalityGap",
+    "Comparison",
+    "Floors",
+    "Interval",
+    "Measurement",
+    "Metric",
+    "Pair",
+    "Score",
+    "Scores",
+    "SeedSummary",
+    "causality_gap",
+    "compare",
+    "evaluate",
+    "floors",
+    "holm",
+    "lag_profile",
+    "moment_maps",
+    "over_seeds",
+]

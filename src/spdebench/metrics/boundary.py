@@ -1,0 +1,46 @@
+"""Does the prediction keep its boundary values?"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+
+from spdebench.metrics.base import Measurement, Metric
+from spdebench.metrics.fields import Pair
+from spdebench.metrics.pointwise import mean_kept, ratio
+
+
+@dataclass(frozen=True)
+class BoundaryResidual(Metric, name="boundary"):
+    """(1/N) sum_n rms_{t, x on the boundary} V / rms_{t, x} U.
+
+    Source: the trace of a Dirichlet field, which is 0. The boundary points are those stored: the first on every axis
+    (the last is implied by the layout). Periodic grids have no boundary.
+    """
+
+    def refuses(self, pair: Pair) -> str | None:
+        return "needs a Dirichlet grid; a periodic one has no boundary" if pair.grid.periodic else None
+
+    def measure(self, pair: Pair, *, samples: bool = True) -> Measurement:
+        edge = torch.zeros(pair.grid.points, dtype=torch.bool, device=pair.device)
+        for axis in range(pair.grid.dim):
+            edge.select(axis, 0).fill_(True)
+        rows = []
+        for _, v, u in pair.samples():
+            rows.append(
+                torch.stack(
+                    [
+                        v[..., edge].square().mean(-1, dtype=torch.float64),
+                        u.flatten(2).square().mean(-1, dtype=torch.float64),
+                    ]
+                )
+            )
+        trace, size = torch.cat(rows, dim=1).cpu().numpy()
+        trace = np.nan_to_num(trace, nan=np.inf, posinf=np.inf)
+        trace[pair.nonfinite] = np.inf  # also when the NaN lies inside
+        values = np.sqrt(ratio(trace.mean(1), size.mean(1)))
+        zero = int((size.mean(1) == 0).sum())
+        curve = mean_kept(np.sqrt(ratio(trace, size)))
+        return Measurement(float(mean_kept(values)), values, "mean", curve, {"zero_norm_samples": zero})

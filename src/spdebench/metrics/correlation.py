@@ -1,0 +1,161 @@
+"""Do fluctuations at two times, or at two points, go together as they should? Pearson correlations across samples.
+
+Rules for both: a pair of columns counts when the *truth* varies in both (std above 1e-6 max|U|); where the truth varies
+but the prediction is constant, its correlation is 0, so that collapse is penalised and never skipped; no epsilon
+enters a denominator. Because V and U share the noise, small values do not mean equal laws: see the floors.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from spdebench.metrics.base import Measurement, Metric, require
+from spdebench.metrics.fields import CONSTANT, Pair
+from spdebench.metrics.scores import Kind
+
+TILE_BYTES = 4 << 20  # correlation matrices in flight: they are read again at once, so they should stay in cache
+
+
+def standardise(columns: Tensor, scale: float) -> tuple[Tensor, Tensor]:
+    """Columns ``(.., N)`` centred and of unit length, float32, and which of them vary; constant ones become 0.
+
+    Centred twice: the first mean is taken in the precision of the data, the second removes what rounding left.
+    """
+    centred = columns - columns.mean(-1, keepdim=True)
+    centred = (centred / scale if scale > 0 else centred).float()
+    centred -= centred.mean(-1, keepdim=True)
+    length = torch.linalg.vector_norm(centred, dim=-1, keepdim=True)
+    varies = length > CONSTANT * columns.shape[-1] ** 0.5
+    centred *= torch.where(varies, 1 / length, 0.0)
+    return centred, varies.squeeze(-1)
+
+
+@dataclass
+class _Tally:
+    """Running sums over blocks of columns ``(batch, columns, N)``."""
+
+    rows: list[np.ndarray]
+    valid: list[np.ndarray]
+    degenerate: int
+    influence: np.ndarray
+
+    def add(self, v: Tensor, u: Tensor, scale_v: float, scale_u: float, samples: bool) -> None:
+        zu, varies = standardise(u, scale_u)
+        zv, moves = standardise(v, scale_v)
+        zv *= varies.unsqueeze(-1)
+        self.valid.append(varies.cpu().numpy())
+        self.degenerate += int((varies & ~moves).sum())
+        size = max(1, TILE_BYTES // (4 * u.shape[1] ** 2))
+        for tile_u, tile_v in zip(zu.split(size), zv.split(size), strict=True):
+            gap = torch.bmm(tile_u, tile_u.mT).baddbmm_(tile_v, tile_v.mT, alpha=-1)
+            gap.diagonal(dim1=1, dim2=2).zero_()
+            if samples:
+                signs = gap.sign()
+                self.influence += (influence(signs, tile_u) - influence(signs, tile_v)).cpu().numpy()
+            self.rows.append(gap.abs_().sum(-1).double().cpu().numpy())
+
+
+def influence(signs: Tensor, z: Tensor) -> Tensor:
+    """How sample n pulls them: sum_ij s_ij IF_n(rho_ij), IF_n(rho) = N z_in z_jn - rho N (z_in^2 + z_jn^2)/2."""
+    pulled = torch.bmm(signs, z).mul_(z)
+    share = pulled.sum(-1, keepdim=True)  # sum_j s_ij rho_ij
+    return (pulled - share * z.square()).sum((0, 1), dtype=torch.float64) * z.shape[-1]
+
+
+def _gap(pair: Pair, blocks: Iterable[tuple[Tensor, Tensor]], samples: bool, along: int) -> Measurement:
+    """Mean |rho_U - rho_V| over valid pairs; ``along`` is the axis of (batch, columns) that is summed for the curve."""
+    tally = _Tally([], [], 0, np.zeros(pair.samples_count))
+    for v, u in blocks:
+        tally.add(v, u, pair.scale_prediction, pair.scale_truth, samples)
+    rows, valid = np.concatenate(tally.rows), np.concatenate(tally.valid)
+    partners = np.where(valid, valid.sum(1, keepdims=True) - 1, 0)
+    pairs = int(partners.sum())
+    batches, columns = valid.shape
+    details = {
+        "valid_pair_fraction": pairs / (batches * columns * (columns - 1)),
+        "degenerate_fraction": tally.degenerate / max(int(valid.sum()), 1),
+    }
+    if pairs == 0:
+        return Measurement(float("nan"), details=details)
+    value = float(rows.sum() / pairs)
+    with np.errstate(invalid="ignore"):
+        curve = rows.sum(along) / partners.sum(along)
+    pseudo = value + tally.influence / pairs if samples else None
+    return Measurement(value, pseudo, "mean", curve, details)
+
+
+@dataclass(frozen=True)
+class AutoCorrelation(Metric, name="acf"):
+    """(1/|P|) sum_{(i, s<t) in P} |rho(U_is, U_it) - rho(V_is, V_it)|, rho across samples.
+
+    Source: the paper, "ACF Error", on t_1..t_T. P holds the pairs of times at which the truth varies. The curve at t is
+    the mean over all pairs with one end at t. Per-sample values are jackknife pseudo-values.
+    """
+
+    kind: ClassVar[Kind] = "law"
+
+    def refuses(self, pair: Pair) -> str | None:
+        return None if pair.steps > 1 else "needs at least 2 scored frames, got 1"
+
+    def measure(self, pair: Pair, *, samples: bool = True) -> Measurement:
+        work = 6 * pair.steps * pair.samples_count * 4
+        return _gap(pair, ((v, u) for _, v, u in pair.points(work)), samples, along=0)
+
+
+@dataclass(frozen=True)
+class CrossCorrelation(Metric, name="corr"):
+    """(1/|P|) sum_{(t, i<j) in P} |rho(U_it, U_jt) - rho(V_it, V_jt)|, rho across samples.
+
+    Source: the paper, "Cross-Correlation Error", on t_1..t_T. P holds the pairs of points at which the truth varies.
+    With more than ``max_points`` points a fixed random ``subset`` of them (drawn with ``seed``) is used, and the result
+    says so (``points``). The curve is the value at each time. Per-sample values are jackknife pseudo-values.
+    """
+
+    max_points: int = 4096
+    subset: int = 2048
+    seed: int = 0
+    kind: ClassVar[Kind] = "law"
+
+    def __post_init__(self) -> None:
+        require(2 <= self.subset <= self.max_points, f"corr: subset must lie in 2..max_points, got {self.subset}")
+
+    def measure(self, pair: Pair, *, samples: bool = True) -> Measurement:
+        chosen: np.ndarray | None = None
+        if pair.space > self.max_points:
+            drawn = np.random.default_rng(self.seed).choice(pair.space, self.subset, replace=False)
+            chosen = np.sort(drawn)
+        out = _gap(pair, self._blocks(pair, chosen), samples, along=1)
+        out.details["points"] = pair.space if chosen is None else len(chosen)
+        out.details["all_points"] = pair.space
+        return out
+
+    @staticmethod
+    def _blocks(pair: Pair, chosen: np.ndarray | None) -> Iterator[tuple[Tensor, Tensor]]:
+        columns = pair.space if chosen is None else len(chosen)
+        each = 8 * columns * pair.samples_count * 4
+        for _, v, u in pair.frames(each, chosen):
+            yield v, u
+
+
+def lag_profile(pair: Pair) -> tuple[np.ndarray, np.ndarray]:
+    """r(l) = mean_{i,t} rho(t, t + l) of the prediction and of the truth, l = 0..T-1; columns that vary only."""
+    steps = pair.steps
+    sums = np.zeros((2, steps))
+    counts = np.zeros((2, steps))
+    for _, v, u in pair.points(6 * steps * pair.samples_count * 4):
+        for side, (columns, scale) in enumerate(((v, pair.scale_prediction), (u, pair.scale_truth))):
+            z, varies = standardise(columns, scale)
+            both = (varies[:, :, None] & varies[:, None, :]).sum(0).cpu()
+            total = torch.bmm(z, z.mT).sum(0).double().cpu()
+            for k in range(steps):
+                sums[side, k] += float(total.diagonal(k).sum())
+                counts[side, k] += float(both.diagonal(k).sum())
+    with np.errstate(invalid="ignore"):
+        prediction, truth = sums / counts
+    return prediction, truth

@@ -1,0 +1,155 @@
+"""What an evaluation returns: one `Score` a metric, and what was counted on the way. It lies on disk as JSON."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import math
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+import numpy as np
+
+from spdebench.errors import UserError, unknown
+from spdebench.metrics.bootstrap import Interval, Statistic, weighted_mean
+
+Kind = Literal["samplewise", "law"]
+Reduction = Literal["mean", "rms"]
+
+
+def reducer(samples: np.ndarray, reduction: Reduction) -> Statistic:
+    """Weights -> the value that per-sample values make: their mean, or their root mean square."""
+    return weighted_mean(samples, 2.0 if reduction == "rms" else 1.0)
+
+
+@dataclass(frozen=True)
+class Score:
+    """One metric's verdict.
+
+    ``samples`` are per-sample values that ``reduction`` turns into ``value`` (NaN: excluded); for a metric of laws they
+    are jackknife pseudo-values, whose mean is the value. ``curve`` runs over t_1..t_T.
+    """
+
+    metric: str
+    value: float
+    kind: Kind
+    ideal: float = 0.0
+    samples: np.ndarray | None = None
+    reduction: Reduction = "mean"
+    curve: np.ndarray | None = None
+    interval: Interval | None = None
+    details: dict[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Scores(Mapping[str, Score]):
+    """Scores by metric name, in the order asked for: ``scores["rel_l2"].value``.
+
+    ``counts``: samples, nonfinite_samples. ``ic_error``: relative L2 at t_0 (None without t_0, NaN when u_0 vanishes).
+    ``settings``: what the numbers depend on. ``skipped``: metrics of a group that do not apply, with the reason.
+    """
+
+    items_: dict[str, Score]
+    counts: dict[str, int]
+    ic_error: float | None
+    settings: dict[str, Any]
+    skipped: dict[str, str] = field(default_factory=dict)
+
+    def __getitem__(self, name: str) -> Score:
+        if name not in self.items_:
+            raise unknown("score", name, self.items_)
+        return self.items_[name]
+
+    def __contains__(self, name: object) -> bool:
+        return name in self.items_
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.items_)
+
+    def __len__(self) -> int:
+        return len(self.items_)
+
+    def summary(self) -> dict[str, float]:
+        """Name -> value."""
+        return {name: score.value for name, score in self.items_.items()}
+
+    def rows(self) -> list[dict[str, Any]]:
+        """One flat row a metric, for tables."""
+        out = []
+        for name, score in self.items_.items():
+            ends = score.interval
+            out.append(
+                {
+                    "metric": name,
+                    "value": score.value,
+                    "low": None if ends is None else ends.low,
+                    "high": None if ends is None else ends.high,
+                    "interval": None if ends is None else ends.method,
+                    "kind": score.kind,
+                }
+            )
+        return out
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values only; numbers that JSON lacks become "inf", "-inf", "nan"."""
+        scores = {name: _plain(vars(score)) for name, score in self.items_.items()}
+        rest = {"counts": self.counts, "ic_error": self.ic_error, "settings": self.settings, "skipped": self.skipped}
+        return {"scores": scores, **_plain(rest)}
+
+    def to_json(self) -> str:
+        return json.dumps(self.to_dict(), allow_nan=False)
+
+    @staticmethod
+    def from_dict(values: Mapping[str, Any]) -> Scores:
+        missing = {"scores", "counts", "ic_error", "settings", "skipped"} - set(values)
+        if missing:
+            raise UserError(f"not a record of scores: it lacks {', '.join(sorted(missing))}")
+        return Scores(
+            items_={name: _score(score) for name, score in values["scores"].items()},
+            counts=dict(values["counts"]),
+            ic_error=_number(values["ic_error"]),
+            settings=dict(values["settings"]),
+            skipped=dict(values["skipped"]),
+        )
+
+    @staticmethod
+    def from_json(text: str) -> Scores:
+        return Scores.from_dict(json.loads(text))
+
+    def __str__(self) -> str:
+        lines = []
+        for row in self.rows():
+            ends = "" if row["low"] is None else f"  [{row['low']:.4g}, {row['high']:.4g}]"
+            lines.append(f"{row['metric']:<16} {row['value']:>11.4g}{ends}")
+        return "\n".join(lines)
+
+
+def _score(values: Mapping[str, Any]) -> Score:
+    known = dict(values)
+    for key in ("samples", "curve"):
+        known[key] = None if known[key] is None else np.array([_number(x) for x in known[key]], dtype=np.float64)
+    known["interval"] = None if known["interval"] is None else Interval(**known["interval"])
+    known["details"] = {k: _number(v) for k, v in known["details"].items()}
+    return Score(**{**known, "value": _number(known["value"]), "ideal": _number(known["ideal"])})
+
+
+def _plain(value: Any) -> Any:
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        return _plain(dataclasses.asdict(value))
+    if isinstance(value, Mapping):
+        return {str(k): _plain(v) for k, v in value.items()}
+    if isinstance(value, np.ndarray):
+        return [_plain(v) for v in value.tolist()]
+    if isinstance(value, list | tuple):
+        return [_plain(v) for v in value]
+    if isinstance(value, float) and not math.isfinite(value):
+        return str(value)
+    return value
+
+
+def _number(value: Any) -> Any:
+    """Undo `_plain` for numbers, in lists too."""
+    if isinstance(value, list):
+        return [_number(v) for v in value]
+    return float(value) if value in ("inf", "-inf", "nan") else value

@@ -1,0 +1,136 @@
+"""Is the field as rough as it should be, scale by scale? Energy in shells and in dyadic blocks of wave numbers.
+
+Both see what L2 hides: a prediction without its small scales.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from spdebench.grids import Grid
+from spdebench.metrics.base import Measurement, Metric
+from spdebench.metrics.bootstrap import Statistic
+from spdebench.metrics.fields import Pair
+from spdebench.metrics.scores import Kind
+from spdebench.metrics.sobolev import powers
+
+RESOLVED = 1e-10  # energies below this share of the largest are rounding
+
+
+def shell_numbers(grid: Grid) -> Tensor:
+    """|kappa| in units of the smallest wave number of the box, for every stored mode (flattened); float64."""
+    unit = (2 * math.pi if grid.periodic else math.pi) / max(grid.lengths)
+    return (-grid.laplacian()).clamp(min=0).sqrt().flatten() / unit
+
+
+def largest_shell(grid: Grid) -> int:
+    """The largest shell that lies inside the resolved box of modes on every axis."""
+    half = [(n - 1) // 2 if grid.periodic else n - 1 for n in grid.points]
+    unit = max(grid.lengths)
+    return min(math.floor(k * unit / length + 1e-9) for k, length in zip(half, grid.lengths, strict=True))
+
+
+def sample_energies(pair: Pair, bins: Tensor, count: int) -> tuple[np.ndarray, np.ndarray]:
+    """Energy in each bin, mean over time, for every sample of V and U: ``(N, count)``. ``bins`` -1 are left out."""
+    member = torch.zeros(len(bins), count, dtype=torch.float64)
+    kept = torch.nonzero(bins >= 0).flatten()
+    member[kept, bins[kept]] = 1.0
+    member = member.to(pair.device)
+    rows = [(v.mean(1) @ member, u.mean(1) @ member) for v, u in powers(pair, pair.grid, error=False)]
+    v, u = (torch.cat(side).cpu().numpy() for side in zip(*rows, strict=True))
+    return v, u
+
+
+@dataclass(frozen=True)
+class SpectrumError(Metric, name="spectrum"):
+    """mean_k | log10 E_V(k) / E_U(k) |,  E(k) = (1/N T) sum_nj sum_{|kappa| in shell k} |u^_kappa|^2.
+
+    Source: the energy spectrum, in decades, over shells k = 1.. that are resolved on every axis and in which the truth
+    has energy. An empty shell of V counts as 1e-10 of the largest energy. ``relative_l1`` is sum_k |E_V - E_U| /
+    sum_k E_U; ``prediction`` and ``truth`` are the two spectra from k = 0.
+    """
+
+    kind: ClassVar[Kind] = "law"
+
+    def measure(self, pair: Pair, *, samples: bool = True) -> Measurement:
+        top = largest_shell(pair.grid)
+        bins = torch.round(shell_numbers(pair.grid)).long()
+        v, u = sample_energies(pair, torch.where(bins <= top, bins, -1), top + 1)
+        mean_v, mean_u = v.mean(0), u.mean(0)
+        floor = RESOLVED * mean_u.max()
+        used = (mean_u > floor) & (np.arange(top + 1) > 0)
+        details = {
+            "relative_l1": float(np.abs(mean_v - mean_u).sum() / mean_u.sum()) if mean_u.sum() > 0 else math.nan,
+            "shells": int(used.sum()),
+            "prediction": mean_v.tolist(),
+            "truth": mean_u.tolist(),
+        }
+        if not used.any():
+            return Measurement(math.nan, details=details)
+
+        def statistic(weights: np.ndarray) -> np.ndarray:
+            share = weights / weights.sum(1, keepdims=True)
+            ratio = np.maximum(share @ v[:, used], floor) / np.maximum(share @ u[:, used], floor)
+            return np.abs(np.log10(ratio)).mean(1)
+
+        value = float(statistic(np.ones((1, pair.samples_count)))[0])
+        return Measurement(value, details=details, resample=statistic)
+
+
+@dataclass(frozen=True)
+class LittlewoodPaley(Metric, name="lp_slope"):
+    """| alpha_V - alpha_U |,  alpha = - slope of log2 ||Delta_j u||_2 against j,  Delta_j: modes 2^j <= |k| < 2^{j+1}.
+
+    Source: the Littlewood-Paley characterisation of the Besov space B^alpha_{2,inf}; |k| in units of the smallest wave
+    number, blocks j = 1.. that are resolved on every axis, norms over samples, time and space. ``prediction`` and
+    ``truth`` are the two exponents. inf when V has nothing in a block; NaN when U has not, or fewer than 2 blocks fit.
+    """
+
+    kind: ClassVar[Kind] = "law"
+
+    def refuses(self, pair: Pair) -> str | None:
+        if self._blocks(pair.grid) > 1:
+            return None
+        return f"needs 2 dyadic blocks of wave numbers from 2 up; {pair.grid.points} points resolve fewer"
+
+    @staticmethod
+    def _blocks(grid: Grid) -> int:
+        return int(math.log2(largest_shell(grid) + 1)) - 1
+
+    def measure(self, pair: Pair, *, samples: bool = True) -> Measurement:
+        count = self._blocks(pair.grid)
+        shells = shell_numbers(pair.grid)
+        block = torch.floor(torch.log2(shells.clamp(min=1.0) + 1e-9)).long() - 1
+        v, u = sample_energies(pair, torch.where((block >= 0) & (block < count), block, -1), count)
+        slope = exponent(np.arange(1.0, count + 1))
+        return exponent_gap(v, u, lambda energy: -0.5 * slope(energy))
+
+
+def exponent(abscissa: np.ndarray) -> Statistic:
+    """Rows of positive values -> slopes of log2(values) against ``abscissa`` by least squares."""
+    centred = abscissa - abscissa.mean()
+    coefficients = centred / np.sum(centred**2)
+    return lambda values: np.log2(values) @ coefficients
+
+
+def exponent_gap(v: np.ndarray, u: np.ndarray, fit: Statistic) -> Measurement:
+    """|exponent of mean_n v - exponent of mean_n u| from per-sample tables ``(N, scales)`` of powers."""
+    empty = RESOLVED * u.mean(0).max()
+    if (u.mean(0) <= empty).any():
+        return Measurement(math.nan)
+    if (v.mean(0) <= RESOLVED * empty).any():
+        return Measurement(math.inf, details={"truth": float(fit(u.mean(0))), "prediction": math.inf})
+
+    def statistic(weights: np.ndarray) -> np.ndarray:
+        share = weights / weights.sum(1, keepdims=True)
+        return np.abs(fit(share @ v) - fit(share @ u))
+
+    details = {"prediction": float(fit(v.mean(0))), "truth": float(fit(u.mean(0)))}
+    value = abs(details["prediction"] - details["truth"])
+    return Measurement(value, details=details, resample=statistic)

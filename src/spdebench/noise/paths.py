@@ -1,0 +1,58 @@
+"""Brownian increments by Levy's construction, the same path at every dyadic time step.
+
+On [0,T] with ``steps = m 2^L`` steps, m odd: m independent increments of length T/m, then L times each increment D over
+an interval of length h is split at its middle,
+
+    D_left = D/2 + sqrt(h)/2 Z,     D_right = D/2 - sqrt(h)/2 Z,        Z ~ N(0,1) of the node (level, index),
+
+so that the increments at ``steps`` are sums of those at ``2 steps``, to rounding, with as many normals as steps. Real
+and imaginary part of a mode are two independent Brownian motions.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+
+import torch
+from torch import Tensor
+
+from spdebench.noise.stream import normal_pairs
+
+
+def odd_part(steps: int) -> tuple[int, int]:
+    """(m, L) with steps = m 2^L, m odd."""
+    levels = (steps & -steps).bit_length() - 1
+    return steps >> levels, levels
+
+
+def increments(states: Tensor, modes: Tensor, steps: int, horizon: float, first: int, count: int) -> Tensor:
+    """Increments over ``count`` of the m base intervals from ``first`` on: (samples, count 2^L, modes), complex128."""
+    base, levels = odd_part(steps)
+    nodes = torch.arange(first, first + count, device=states.device)
+    path = normal_pairs(states, nodes, modes).mul_(math.sqrt(horizon / base))
+    for level in range(levels):
+        width = 1 << level
+        index = torch.arange(first * width, (first + count) * width, device=states.device)
+        z = normal_pairs(states, base * width + index, modes).mul_(0.5 * math.sqrt(horizon / (base * width)))
+        path.mul_(0.5)
+        fine = torch.empty((states.numel(), count * width, 2, modes.numel()), dtype=z.dtype, device=z.device)
+        torch.add(path, z, out=fine[:, :, 0])
+        torch.sub(path, z, out=fine[:, :, 1])
+        path = fine.flatten(1, 2)
+    return path
+
+
+def blocks(
+    states: Tensor, modes: Tensor, steps: int, horizon: float, budget: int, group: int = 1
+) -> Iterator[Tensor]:
+    """The increments from t=0 to T in time blocks of about ``budget`` numbers, each sum of ``group`` steps one."""
+    if steps % group:
+        raise ValueError(f"{steps} steps cannot be grouped by {group}")
+    base, levels = odd_part(steps)
+    unit = group // math.gcd(group, 1 << levels)  # base intervals that hold whole groups
+    each = states.numel() * modes.numel() << levels
+    size = unit * max(1, min(base, budget // max(1, each)) // unit)
+    for first in range(0, base, size):
+        path = increments(states, modes, steps, horizon, first, min(size, base - first))
+        yield path if group == 1 else path.unflatten(1, (-1, group)).sum(2)

@@ -1,0 +1,83 @@
+"""Gaussian numbers as a function: (seed, purpose, sample, node, mode) -> a pair of independent N(0,1).
+
+    h      = M(s + g (mode+1)),          s = M(r + g (node+1)),   r = M(M(M(seed) + g purpose) + g (sample+1))
+    u1, u2 = high and low 32 bits of h:  u1 = (bits + 1/2)/2^32,  u2 = bits/2^32
+    a + ib = sqrt(-2 log u1) exp(2 pi i u2)                                         (Box-Muller)
+
+M is the 64-bit finaliser "mix13" of Stafford, g the odd golden-ratio constant: along the modes of one node this is the
+SplitMix64 generator (Steele, Lea, Flood 2014) from a random start. No state, so that any batch, worker, truncation or
+order draws the same numbers; integers are exact on every device, and log, sqrt, sin, cos agree to rounding. Values are
+bounded by sqrt(-2 log 2^-33) = 6.76 and spaced by about 1e-9: P(|a| > 6.76) = 1.4e-11.
+
+The work is done in tiles that stay in the processor's cache; the result does not depend on the tiling.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor
+
+STREAM = "splitmix64-boxmuller-1"
+"""Name of this stream; it is written into every file, and a change of the law below must change it."""
+
+PURPOSES = {"noise": 1, "initial": 2, "fixed": 3, "study": 4}
+
+_TILE = 1 << 15
+_MASK64 = (1 << 64) - 1
+
+
+def _signed(value: int) -> int:
+    value &= _MASK64
+    return value - (1 << 64) if value >> 63 else value
+
+
+_GOLDEN = _signed(0x9E3779B97F4A7C15)
+_M1, _M2 = _signed(0xBF58476D1CE4E5B9), _signed(0x94D049BB133111EB)
+
+
+def _mix(h: Tensor, spare: Tensor) -> Tensor:
+    """mix13 in place; ``spare`` has the shape of ``h``. Shifts of int64 are arithmetic, hence the masks."""
+    for shift, factor in ((30, _M1), (27, _M2), (31, None)):
+        torch.bitwise_right_shift(h, shift, out=spare)
+        spare.bitwise_and_((1 << (64 - shift)) - 1)
+        h.bitwise_xor_(spare)
+        if factor is not None:
+            h.mul_(factor)
+    return h
+
+
+def _mixed(h: Tensor) -> Tensor:
+    return _mix(h, torch.empty_like(h))
+
+
+def sample_states(seed: int, purpose: str, samples: Sequence[int] | Tensor, device: torch.device | str) -> Tensor:
+    """r of the formula: one 64-bit state a sample."""
+    index = torch.as_tensor(samples, dtype=torch.int64, device=device)
+    root = _mixed(torch.tensor([_signed(seed)], dtype=torch.int64, device=device))
+    root = _mixed(root + _signed(_GOLDEN * PURPOSES[purpose]))
+    return _mixed(root + (index + 1) * _GOLDEN)
+
+
+def normal_pairs(states: Tensor, nodes: Tensor, modes: Tensor) -> Tensor:
+    """a + ib for every sample state, node and mode: complex128 of shape (samples, nodes, modes)."""
+    rows = _mixed(states[:, None] + (nodes[None, :] + 1) * _GOLDEN).reshape(-1)
+    offsets = (modes + 1) * _GOLDEN
+    out = torch.empty((rows.numel(), offsets.numel()), dtype=torch.complex128, device=rows.device)
+    step = max(1, _TILE // max(1, offsets.numel())) if rows.device.type == "cpu" else rows.numel()
+    for start in range(0, rows.numel(), step):
+        _box_muller(rows[start : start + step, None] + offsets, out[start : start + step])
+    return out.reshape(states.numel(), nodes.numel(), offsets.numel())
+
+
+def _box_muller(h: Tensor, out: Tensor) -> None:
+    spare = torch.empty_like(h)
+    _mix(h, spare)
+    low = h.bitwise_and(0xFFFFFFFF).to(torch.float64).mul_(2 * math.pi / 2**32)
+    high = h.bitwise_right_shift_(32).bitwise_and_(0xFFFFFFFF).to(torch.float64)
+    radius = high.add_(0.5).mul_(2.0**-32).log_().mul_(-2.0).sqrt_()
+    parts = torch.view_as_real(out)
+    torch.mul(radius, torch.cos(low), out=parts[..., 0])
+    torch.mul(radius, low.sin_(), out=parts[..., 1])

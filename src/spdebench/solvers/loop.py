@@ -1,0 +1,154 @@
+"""The one time loop: noise intervals in, stored frames out."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from spdebench.equations import Equation
+from spdebench.errors import UserError
+from spdebench.grids import Grid
+from spdebench.solvers.base import Scheme, make_scheme
+
+
+@dataclass(frozen=True)
+class Trajectories:
+    """Stored frames of a batch: u0 (N X..), dw and u (N T X..), dw[:,0] = 0."""
+
+    u0: Tensor
+    dw: Tensor
+    u: Tensor
+
+
+def simulate(
+    equation: Equation,
+    seed: int,
+    samples: Sequence[int],
+    *,
+    device: torch.device | str = "cpu",
+    dtype: torch.dtype = torch.float64,
+    out_dtype: torch.dtype = torch.float32,
+) -> Trajectories:
+    """Solve the equation for the samples of a seed: initial data and noise are functions of (seed, sample)."""
+    grid = equation.solving_grid
+    wiener = equation.wiener(grid)
+    scheme = make_scheme(equation, equation.horizon / equation.noise_steps, device)
+    u0 = equation.initial(grid, seed, samples, device)
+
+    def increments() -> Iterator[tuple[Tensor, Tensor]]:
+        group = equation.steps // equation.noise_steps
+        for z in wiener.blocks(seed, samples, equation.steps, equation.horizon, group=group, device=device):
+            if scheme.noise_form == "physical":
+                values = wiener.physical(z)
+                yield values, values
+            else:
+                c = wiener.spectral(z)
+                yield c, c if equation.solve_points != equation.points else grid.inverse(c)
+
+    return _advance(equation, scheme, u0, increments(), dtype, out_dtype)
+
+
+def solve(
+    equation: Equation,
+    u0: Tensor,
+    dw: Tensor,
+    *,
+    dtype: torch.dtype = torch.float64,
+) -> Tensor:
+    """u (N T X..) for given initial data u0 (N X..) and increments dw (N T X.., dw[:,0] ignored) on the stored grid.
+
+    From a stored u0 and dw this gives back the stored u, up to the rounding of float32, where storage dropped nothing:
+    edition ``paper`` of phi41, kdv and kpz. Where frames were dropped (wave: 5 steps a frame) a sum of increments is
+    spread evenly over its steps; where modes were dropped (edition ``converged``: those beyond the stored grid) the
+    noise and the initial datum lack them. The difference is part of the floor that a dataset's card states.
+    ``dw`` may have ``frames`` or ``steps`` intervals; the result has ``frames`` + 1 frames.
+    """
+    u0, dw = torch.as_tensor(u0), torch.as_tensor(dw)
+    stored, grid = equation.grid, equation.solving_grid
+    shape = (u0.shape[0], dw.shape[1] if dw.ndim > 1 else 0, *stored.points)
+    counts = {equation.frames + 1, equation.noise_steps + 1}
+    if tuple(u0.shape[1:]) != stored.points or tuple(dw.shape) != shape or shape[1] not in counts:
+        wanted = " or ".join(str(c) for c in sorted(counts))
+        raise UserError(
+            f"solve: expected u0 (N, {', '.join(map(str, stored.points))}) and dw (N, {wanted}, "
+            f"{', '.join(map(str, stored.points))}); got {tuple(u0.shape)} and {tuple(dw.shape)}"
+        )
+    device = dw.device
+    scheme = make_scheme(equation, equation.horizon / equation.noise_steps, device)
+    repeats = equation.noise_steps // (shape[1] - 1)
+    start = _between(stored, grid, u0.to(dtype=torch.float64, device=device))
+
+    def increments() -> Iterator[tuple[Tensor, Tensor]]:
+        for k in range(1, shape[1]):
+            values = _between(stored, grid, dw[:, k : k + 1].to(torch.float64) / repeats)
+            values = values.expand(-1, repeats, *grid.points)
+            yield (values if scheme.noise_form == "physical" else grid.transform(values)), values
+
+    return _advance(equation, scheme, start, increments(), dtype, dtype).u
+
+
+def _advance(
+    equation: Equation,
+    scheme: Scheme,
+    u0: Tensor,
+    increments: Iterable[tuple[Tensor, Tensor]],
+    dtype: torch.dtype,
+    out_dtype: torch.dtype,
+) -> Trajectories:
+    """Step through all noise intervals; ``increments`` yields blocks (for the scheme, for the store)."""
+    stored, grid, frames = equation.grid, equation.solving_grid, equation.frames
+    stride = equation.noise_steps // frames
+    shape = (u0.shape[0], frames + 1, *stored.points)
+    u = torch.empty(shape, dtype=out_dtype, device=u0.device)
+    dw = torch.zeros(shape, dtype=out_dtype, device=u0.device)
+    total: Tensor | None = None
+    state = scheme.start(u0.to(dtype))
+    u[:, 0] = _between(grid, stored, u0)
+    n = 0
+    for block, kept in increments:
+        for j in range(block.shape[1]):
+            state = scheme.step(state, _cast(block[:, j], dtype))
+            n += 1
+            total = kept[:, j] if (n - 1) % stride == 0 or total is None else total + kept[:, j]
+            if n % stride == 0:
+                dw[:, n // stride] = _stored_noise(total, grid, stored)
+                u[:, n // stride] = _between(grid, stored, scheme.field(state))
+    _guard(equation, u)
+    return Trajectories(u[:, 0].clone(), dw, u)
+
+
+def _cast(values: Tensor, dtype: torch.dtype) -> Tensor:
+    if values.is_complex():
+        return values.to(torch.complex64 if dtype == torch.float32 else torch.complex128)
+    return values.to(dtype)
+
+
+def _between(source: Grid, target: Grid, field: Tensor) -> Tensor:
+    """The field on another grid of the same box, through the modes that both resolve."""
+    if source.points == target.points:
+        return field
+    return target.inverse(source.resize(source.transform(field), target))
+
+
+def _stored_noise(values: Tensor, grid: Grid, stored: Grid) -> Tensor:
+    """The increment at the stored points, from values or coefficients on the solving grid."""
+    if values.is_complex() or (not grid.periodic and grid.points != stored.points):
+        return stored.inverse(grid.resize(values, stored))
+    return _between(grid, stored, values)
+
+
+def _guard(equation: Equation, u: Tensor) -> None:
+    """Refuse non-finite trajectories, naming sample, step and a remedy."""
+    bad = ~torch.isfinite(u).flatten(2).all(-1)
+    if not bool(bad.any()):
+        return
+    sample, frame = (int(i) for i in bad.nonzero()[0])
+    step = frame * (equation.steps // equation.frames)
+    dt = equation.horizon / equation.noise_steps / equation.substeps
+    raise UserError(
+        f"{equation.name}: non-finite at step {step} of {equation.steps}, sample {sample} of the batch; "
+        f"dt={dt:.3g} is too large. Try steps={equation.steps * 4} or substeps={equation.substeps * 4}"
+    )

@@ -1,0 +1,84 @@
+"""Schemes for first-order equations with a dissipative linear part and additive noise."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from spdebench.solvers.base import Scheme
+from spdebench.solvers.phi import phi_functions
+
+
+class SemiImplicit(Scheme, name="semi_implicit"):
+    """u' = (1 - tau L)^-1 (u + tau F(u) + sigma dW): linearly implicit (backward) Euler.
+
+    Strong order in tau for additive noise: 1/4 for space-time white noise in one dimension (the linear part cannot
+    resolve modes with tau lambda > 1), 1 for noise of fixed truncation (Jentzen and Kloeden 2011, chapter 6). With
+    sub-steps the increment is spread evenly over them.
+    """
+
+    noise_form = "spectral"
+    order = 1
+    transforms = (0, 2)
+
+    def prepare(self) -> None:
+        self.drift = self.equation.drift(self.grid, self.device)
+        self.damping = 1 / (1 - self.tau * self.equation.symbol(self.grid, self.device))
+        self.gain = self.equation.sigma / self.substeps
+        if self.grid.periodic:
+            self.damping = self.damping[..., None].contiguous()  # acts on real and imaginary parts
+
+    def start(self, u0: Tensor) -> Tensor:
+        return u0
+
+    def step(self, state: Tensor, dw: Tensor) -> Tensor:
+        for _ in range(self.substeps):
+            c = self.grid.transform(self.drift(state).mul_(self.tau).add_(state))
+            c.add_(dw, alpha=self.gain)
+            (torch.view_as_real(c) if self.grid.periodic else c).mul_(self.damping)
+            state = self.grid.inverse(c)
+        return state
+
+    def field(self, state: Tensor) -> Tensor:
+        return state
+
+
+class ETDRK4(Scheme, name="etdrk4"):
+    """c_t = L c + F(c) + sigma dW/h on coefficients, the noise constant over the interval h: exponential Runge-Kutta.
+
+    Cox and Matthews 2002, order 4; constant forcing, and so the linear equation, is solved exactly:
+    X' = e^-z X + (1 - e^-z)/z sigma dW, z = lambda h. Against the continuous path the strong order is that of replacing
+    the noise by its averages over h: 1/4 for space-time white noise in one dimension, 1 for fixed truncation.
+    """
+
+    noise_form = "spectral"
+    order = 4
+    transforms = (1, 8)
+
+    def prepare(self) -> None:
+        self.nonlinear = self.equation.nonlinear(self.grid, self.device)
+        z = self.tau * self.equation.symbol(self.grid, self.device)
+        p1, p2, p3 = phi_functions(z)
+        self.full, self.half = torch.exp(z), torch.exp(z / 2)
+        self.q = self.tau / 2 * phi_functions(z / 2)[0]
+        self.f1 = self.tau * (p1 - 3 * p2 + 4 * p3)
+        self.f2 = self.tau * 2 * (p2 - 2 * p3)
+        self.f3 = self.tau * (4 * p3 - p2)
+
+    def start(self, u0: Tensor) -> Tensor:
+        return self.grid.transform(u0)
+
+    def step(self, state: Tensor, dw: Tensor) -> Tensor:
+        force = dw * (self.equation.sigma / self.interval)
+        for _ in range(self.substeps):
+            n0 = self.nonlinear(state).add_(force)
+            a = self.half * state + self.q * n0
+            n1 = self.nonlinear(a).add_(force)
+            b = self.half * state + self.q * n1
+            n2 = self.nonlinear(b).add_(force)
+            n3 = self.nonlinear(self.half * a + self.q * (2 * n2 - n0)).add_(force)
+            state = self.full * state + self.f1 * n0 + self.f2 * (n1 + n2) + self.f3 * n3
+        return state
+
+    def field(self, state: Tensor) -> Tensor:
+        return self.grid.inverse(state)
