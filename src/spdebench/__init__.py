@@ -1,1 +1,19 @@
-"""SPDEBench: the benchmark for learning stochastic PDEs."""
+"""SPDEBench: the benchmark for learning stochastic PDEs.
+
+    phi  = spdebench.equation("phi41", truncation=32, sigma=0.1)
+    path = spdebench.generate(phi, n=200, seed=0, out="data")
+    ds   = spdebench.open_dataset(path)
+    u    = spdebench.solve(phi, ds.u0, ds.dw)
+"""
+
+from spdebench.data import Dataset, generate, open_dataset, verify
+from spdebench.equations import EQUATIONS, Equation, equation
+from spdebench.errors import UserError
+from spdebench.grids import Grid
+from spdebench.solvers import simulate, solve
+from spdebench.version import __version__
+
+__all__ = [
+    "EQUATIONS", "Dataset", "Equation", "Grid", "UserError", "__version__", "equation", "generate", "open_dataset",
+    "simulate", "solve", "verify",
+]

@@ -29,10 +29,13 @@ def simulate(
     samples: Sequence[int],
     *,
     device: torch.device | str = "cpu",
-    dtype: torch.dtype = torch.float64,
     out_dtype: torch.dtype = torch.float32,
+    every: int = 1,
 ) -> Trajectories:
-    """Solve the equation for the samples of a seed: initial data and noise are functions of (seed, sample)."""
+    """Solve the equation for the samples of a seed: initial data and noise are functions of (seed, sample).
+
+    Computed in float64, given back as ``out_dtype``; ``every`` keeps each so-many-th frame only.
+    """
     grid = equation.solving_grid
     wiener = equation.wiener(grid)
     scheme = make_scheme(equation, equation.horizon / equation.noise_steps, device)
@@ -46,25 +49,19 @@ def simulate(
                 yield values, values
             else:
                 c = wiener.spectral(z)
-                yield c, c if equation.solve_points != equation.points else grid.inverse(c)
+                yield c, c if equation.solve_points != equation.points or every > 1 else grid.inverse(c)
 
-    return _advance(equation, scheme, u0, increments(), dtype, out_dtype)
+    return _advance(equation, scheme, u0, increments(), out_dtype, every)
 
 
-def solve(
-    equation: Equation,
-    u0: Tensor,
-    dw: Tensor,
-    *,
-    dtype: torch.dtype = torch.float64,
-) -> Tensor:
+def solve(equation: Equation, u0: Tensor, dw: Tensor) -> Tensor:
     """u (N T X..) for given initial data u0 (N X..) and increments dw (N T X.., dw[:,0] ignored) on the stored grid.
 
     From a stored u0 and dw this gives back the stored u, up to the rounding of float32, where storage dropped nothing:
     edition ``paper`` of phi41, kdv and kpz. Where frames were dropped (wave: 5 steps a frame) a sum of increments is
     spread evenly over its steps; where modes were dropped (edition ``converged``: those beyond the stored grid) the
     noise and the initial datum lack them. The difference is part of the floor that a dataset's card states.
-    ``dw`` may have ``frames`` or ``steps`` intervals; the result has ``frames`` + 1 frames.
+    ``dw`` may have ``frames`` or ``steps`` intervals; the result has ``frames`` + 1 frames, in float64.
     """
     u0, dw = torch.as_tensor(u0), torch.as_tensor(dw)
     stored, grid = equation.grid, equation.solving_grid
@@ -87,7 +84,7 @@ def solve(
             values = values.expand(-1, repeats, *grid.points)
             yield (values if scheme.noise_form == "physical" else grid.transform(values)), values
 
-    return _advance(equation, scheme, start, increments(), dtype, dtype).u
+    return _advance(equation, scheme, start, increments(), torch.float64, 1).u
 
 
 def _advance(
@@ -95,35 +92,29 @@ def _advance(
     scheme: Scheme,
     u0: Tensor,
     increments: Iterable[tuple[Tensor, Tensor]],
-    dtype: torch.dtype,
     out_dtype: torch.dtype,
+    every: int,
 ) -> Trajectories:
     """Step through all noise intervals; ``increments`` yields blocks (for the scheme, for the store)."""
-    stored, grid, frames = equation.grid, equation.solving_grid, equation.frames
+    stored, grid, frames = equation.grid, equation.solving_grid, equation.frames // every
     stride = equation.noise_steps // frames
     shape = (u0.shape[0], frames + 1, *stored.points)
     u = torch.empty(shape, dtype=out_dtype, device=u0.device)
     dw = torch.zeros(shape, dtype=out_dtype, device=u0.device)
     total: Tensor | None = None
-    state = scheme.start(u0.to(dtype))
+    state = scheme.start(u0)
     u[:, 0] = _between(grid, stored, u0)
     n = 0
     for block, kept in increments:
         for j in range(block.shape[1]):
-            state = scheme.step(state, _cast(block[:, j], dtype))
+            state = scheme.step(state, block[:, j])
             n += 1
             total = kept[:, j] if (n - 1) % stride == 0 or total is None else total + kept[:, j]
             if n % stride == 0:
-                dw[:, n // stride] = _stored_noise(total, grid, stored)
+                dw[:, n // stride] = _stored_noise(total, kept is block and scheme.noise_form == "spectral", grid, stored)
                 u[:, n // stride] = _between(grid, stored, scheme.field(state))
     _guard(equation, u)
     return Trajectories(u[:, 0].clone(), dw, u)
-
-
-def _cast(values: Tensor, dtype: torch.dtype) -> Tensor:
-    if values.is_complex():
-        return values.to(torch.complex64 if dtype == torch.float32 else torch.complex128)
-    return values.to(dtype)
 
 
 def _between(source: Grid, target: Grid, field: Tensor) -> Tensor:
@@ -133,11 +124,9 @@ def _between(source: Grid, target: Grid, field: Tensor) -> Tensor:
     return target.inverse(source.resize(source.transform(field), target))
 
 
-def _stored_noise(values: Tensor, grid: Grid, stored: Grid) -> Tensor:
-    """The increment at the stored points, from values or coefficients on the solving grid."""
-    if values.is_complex() or (not grid.periodic and grid.points != stored.points):
-        return stored.inverse(grid.resize(values, stored))
-    return _between(grid, stored, values)
+def _stored_noise(values: Tensor, spectral: bool, grid: Grid, stored: Grid) -> Tensor:
+    """The increment at the stored points, from coefficients or values on the solving grid."""
+    return stored.inverse(grid.resize(values, stored)) if spectral else _between(grid, stored, values)
 
 
 def _guard(equation: Equation, u: Tensor) -> None:
@@ -146,7 +135,7 @@ def _guard(equation: Equation, u: Tensor) -> None:
     if not bool(bad.any()):
         return
     sample, frame = (int(i) for i in bad.nonzero()[0])
-    step = frame * (equation.steps // equation.frames)
+    step = frame * equation.steps // (u.shape[1] - 1)
     dt = equation.horizon / equation.noise_steps / equation.substeps
     raise UserError(
         f"{equation.name}: non-finite at step {step} of {equation.steps}, sample {sample} of the batch; "

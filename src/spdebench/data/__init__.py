@@ -1,0 +1,8 @@
+"""Datasets: identity, generation, the native file, the published layout, verification, cards."""
+
+from spdebench.data.generate import generate
+from spdebench.data.identity import DatasetSpec
+from spdebench.data.store import Dataset, open_dataset
+from spdebench.data.verify import Verification, verify
+
+__all__ = ["Dataset", "DatasetSpec", "Verification", "generate", "open_dataset", "verify"]

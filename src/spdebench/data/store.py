@@ -1,0 +1,216 @@
+"""The native Parquet file: one row a sample, columns u0, dw, u (float32, flattened), everything else in its metadata.
+
+Metadata keys (all UTF-8): ``spdebench.spec`` canonical JSON of the dataset's identity (or of an import's origin),
+``spdebench.shapes`` the shape of each column, ``spdebench.chunks`` SHA-256 of each chunk's bytes, ``spdebench.made``
+versions and device, ``spdebench.seal`` SHA-256 over the other four. No time stamps: the same spec gives the same bytes.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import json
+import math
+import os
+import platform
+from collections.abc import Iterator, Sequence
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import torch
+
+from spdebench import spec
+from spdebench.data.identity import DatasetSpec, from_dict
+from spdebench.errors import UserError
+from spdebench.grids import Grid
+from spdebench.version import __version__
+
+COLUMNS = ("u0", "dw", "u")
+_KEYS = ("spec", "shapes", "chunks", "made")
+
+
+def made_with(device: str) -> dict[str, str]:
+    """What the bits may depend on besides the spec."""
+    kind = torch.device(device).type
+    return {"spdebench": __version__, "torch": torch.__version__.split("+")[0], "machine": platform.machine(), "device": kind}
+
+
+def chunk_digest(arrays: Sequence[np.ndarray]) -> str:
+    """SHA-256 of the float32 bytes of u0, dw, u of a chunk, in this order."""
+    digest = hashlib.sha256()
+    for array in arrays:
+        digest.update(np.ascontiguousarray(array, dtype="<f4").tobytes())
+    return digest.hexdigest()
+
+
+class Writer:
+    """Writes chunks to a temporary file and puts it in place at the end: no partial file is ever seen."""
+
+    def __init__(self, path: Path, identity: dict[str, Any], shapes: dict[str, tuple[int, ...]], row_group: int, made: dict) -> None:
+        self.path, self.row_group = path, row_group
+        self._temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+        self._texts = {
+            "spec": spec.canonical_json(identity),
+            "shapes": spec.canonical_json({k: list(v) for k, v in shapes.items()}),
+            "made": spec.canonical_json(made),
+        }
+        self._digests: list[list[Any]] = []
+        self._shapes = shapes
+        self.schema = pa.schema([(c, pa.list_(pa.float32(), math.prod(shapes[c]))) for c in COLUMNS])
+        self._writer = pq.ParquetWriter(
+            self._temporary,
+            self.schema,
+            compression="zstd",
+            compression_level=3,
+            use_dictionary=False,
+            use_byte_stream_split=[f"{c}.list.element" for c in COLUMNS],
+            write_statistics=False,
+            write_page_checksum=True,
+        )
+
+    def write(self, arrays: Sequence[np.ndarray]) -> None:
+        """Append one chunk: u0 (n X..), dw and u (n T X..)."""
+        rows = len(arrays[0])
+        self._digests.append([rows, chunk_digest(arrays)])
+        for start in range(0, rows, self.row_group):
+            columns = []
+            for name, array in zip(COLUMNS, arrays, strict=True):
+                part = np.ascontiguousarray(array[start : start + self.row_group], dtype=np.float32)
+                flat = pa.array(part.reshape(-1))
+                columns.append(pa.FixedSizeListArray.from_arrays(flat, math.prod(self._shapes[name])))
+            self._writer.write_table(pa.Table.from_arrays(columns, schema=self.schema), row_group_size=self.row_group)
+
+    def close(self) -> None:
+        self._texts["chunks"] = spec.canonical_json(self._digests)
+        metadata = {f"spdebench.{key}": self._texts[key] for key in _KEYS}
+        metadata["spdebench.seal"] = _seal(self._texts)
+        self._writer.add_key_value_metadata(metadata)
+        self._writer.close()
+        os.replace(self._temporary, self.path)
+
+    def abort(self) -> None:
+        with contextlib.suppress(Exception):
+            self._writer.close()
+        self._temporary.unlink(missing_ok=True)
+
+    def __enter__(self) -> Writer:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, *rest: object) -> None:
+        if kind is None:
+            self.close()
+        else:
+            self.abort()
+
+
+def _seal(texts: dict[str, str]) -> str:
+    return hashlib.sha256("\0".join(texts[key] for key in _KEYS).encode()).hexdigest()
+
+
+class Dataset:
+    """A native file, read lazily: `u0`, `dw`, `xi`, `u` as float32 arrays (N T X..), `grid`, `times`, `spec`."""
+
+    def __init__(self, path: str | os.PathLike[str]) -> None:
+        self.path = Path(path)
+        if not self.path.is_file():
+            raise UserError(f"no such dataset: {self.path}")
+        try:
+            self._file = pq.ParquetFile(self.path, page_checksum_verification=True)
+            raw = {k.decode(): v.decode() for k, v in (self._file.metadata.metadata or {}).items()}
+        except (pa.ArrowException, OSError, UnicodeDecodeError, ValueError) as error:
+            raise UserError(f"{self.path} is not a whole Parquet file ({_first_line(error)}); make or fetch it again") from None
+        if "spdebench.seal" not in raw:
+            raise UserError(f"{self.path} is not a native spdebench file; bring published files in with 'spdebench data import'")
+        texts = {key: raw.get(f"spdebench.{key}", "") for key in _KEYS}
+        if _seal(texts) != raw["spdebench.seal"]:
+            raise UserError(f"{self.path} is damaged: its metadata do not match their seal; make or fetch it again")
+        self.identity: dict[str, Any] = json.loads(texts["spec"])
+        self.made: dict[str, str] = json.loads(texts["made"])
+        self.chunk_digests: list[tuple[int, str]] = [(int(r), str(d)) for r, d in json.loads(texts["chunks"])]
+        self.shapes: dict[str, tuple[int, ...]] = {k: tuple(v) for k, v in json.loads(texts["shapes"]).items()}
+        if "published" not in self.identity:
+            self.spec  # noqa: B018  (refuses other layout versions at once)
+
+    @cached_property
+    def spec(self) -> DatasetSpec:
+        """The identity; files imported from elsewhere have none."""
+        if "published" in self.identity:
+            raise UserError(f"{self.path} was imported: it has an origin but no seed and no spec of ours")
+        return from_dict(self.identity)
+
+    @property
+    def equation(self):
+        return self.spec.equation
+
+    @property
+    def imported(self) -> bool:
+        return "published" in self.identity
+
+    def __len__(self) -> int:
+        return int(self._file.metadata.num_rows)
+
+    @property
+    def grid(self) -> Grid:
+        if self.imported:
+            g = self.identity["grid"]
+            return Grid(tuple(g["points"]), tuple(g["lower"]), tuple(g["upper"]), g["boundary"])
+        return self.equation.grid
+
+    @property
+    def times(self) -> np.ndarray:
+        """t_0..t_T."""
+        return np.asarray(self.identity["times"]) if self.imported else self.equation.times.numpy()
+
+    def read(self, column: str, start: int = 0, stop: int | None = None) -> np.ndarray:
+        """Rows start..stop of u0, dw or u, reading only the row groups that hold them."""
+        stop = len(self) if stop is None else min(stop, len(self))
+        out = np.empty((max(0, stop - start), *self.shapes[column]), dtype=np.float32)
+        for first, table in self._groups(column, start, stop):
+            values = table.column(column).combine_chunks().flatten().to_numpy(zero_copy_only=False)
+            rows = values.reshape(-1, *self.shapes[column])
+            low, high = max(start, first), min(stop, first + len(rows))
+            out[low - start : high - start] = rows[low - first : high - first]
+        return out
+
+    def _groups(self, column: str, start: int, stop: int) -> Iterator[tuple[int, pa.Table]]:
+        first = 0
+        for index in range(self._file.metadata.num_row_groups):
+            count = self._file.metadata.row_group(index).num_rows
+            if first < stop and first + count > start:
+                try:
+                    yield first, self._file.read_row_group(index, columns=[column])
+                except (pa.ArrowException, OSError) as error:
+                    raise UserError(f"{self.path} is damaged in row group {index} ({_first_line(error)}); make or fetch it again") from None
+            first += count
+
+    @cached_property
+    def u(self) -> np.ndarray:
+        """The solution, all frames: (N, T, X..)."""
+        return self.read("u")
+
+    @cached_property
+    def dw(self) -> np.ndarray:
+        """Increments of the Wiener process, dw[:,0] = 0: (N, T, X..)."""
+        return self.read("dw")
+
+    @cached_property
+    def u0(self) -> np.ndarray:
+        return self.read("u0")
+
+    @property
+    def xi(self) -> np.ndarray:
+        """dw/dt, the noise of the tasks."""
+        return self.dw / np.float32(self.times[1] - self.times[0])
+
+
+def open_dataset(path: str | os.PathLike[str]) -> Dataset:
+    """Open a native file; nothing but its metadata is read yet."""
+    return Dataset(path)
+
+
+def _first_line(error: BaseException) -> str:
+    return (str(error).splitlines() or [type(error).__name__])[0][:160]

@@ -1,0 +1,72 @@
+"""Check a file against its own checksums and against the mathematics that made it."""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import dataclass
+
+import numpy as np
+
+from spdebench.data.store import COLUMNS, Dataset, chunk_digest, made_with
+from spdebench.errors import FoldingWarning, UserError
+from spdebench.noise import STREAM
+from spdebench.solvers import simulate
+
+TOLERANCE = 1e-4
+"""Largest difference, relative to max|u|, that other hardware or another library may explain."""
+
+
+@dataclass(frozen=True)
+class Verification:
+    """What was checked and what was found."""
+
+    chunks: int  # whose checksum was compared
+    solved: int  # samples solved again
+    identical: int  # of these, samples equal to the bit
+    largest: float  # difference, relative to the largest value of its column
+    same_make: bool  # versions and device are those that made the file
+
+    @property
+    def good(self) -> bool:
+        return self.solved == 0 or self.largest <= TOLERANCE
+
+
+def verify(dataset: Dataset, *, everything: bool = False, device: str = "cpu") -> Verification:
+    """Compare all checksums, then solve the first and the last chunk (or all) from the seed and compare."""
+    count = _check_sums(dataset)
+    same = dataset.made == made_with(device)
+    if dataset.imported:
+        return Verification(count, 0, 0, 0.0, same)
+    identity = dataset.spec
+    if identity.stream != STREAM:
+        raise UserError(f"the noise of {dataset.path} is of stream '{identity.stream}'; this version draws '{STREAM}'")
+    chosen = range(identity.chunks) if everything else sorted({0, identity.chunks - 1})
+    solved = identical = 0
+    largest = 0.0
+    for index in chosen:
+        rows = identity.rows(index)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", FoldingWarning)
+            paths = simulate(identity.equation, identity.seed, rows, device=device)
+        equal = np.ones(len(rows), dtype=bool)
+        for column in COLUMNS:
+            stored = dataset.read(column, rows.start, rows.stop)
+            fresh = getattr(paths, column).cpu().numpy()
+            equal &= (stored == fresh).reshape(len(rows), -1).all(1)
+            scale = float(np.abs(stored).max()) or 1.0
+            largest = max(largest, float(np.abs(stored - fresh).max()) / scale)
+        solved += len(rows)
+        identical += int(equal.sum())
+    return Verification(count, solved, identical, largest, same)
+
+
+def _check_sums(dataset: Dataset) -> int:
+    start = 0
+    for index, (rows, expected) in enumerate(dataset.chunk_digests):
+        arrays = [dataset.read(column, start, start + rows) for column in COLUMNS]
+        if chunk_digest(arrays) != expected:
+            raise UserError(f"{dataset.path} is damaged: chunk {index} does not match its checksum; make or fetch it again")
+        start += rows
+    if start != len(dataset):
+        raise UserError(f"{dataset.path} is damaged: it has {len(dataset)} rows and checksums for {start}")
+    return len(dataset.chunk_digests)

@@ -1,0 +1,154 @@
+"""`evaluate`: what it accepts, what it refuses, what it returns and writes."""
+
+from __future__ import annotations
+
+import json
+import math
+
+import numpy as np
+import pytest
+import torch
+
+from spdebench.errors import UserError
+from spdebench.grids import Grid
+from spdebench.metrics import DEFAULT, METRICS, PAPER, Metric, Scores, evaluate
+from spdebench.metrics.base import Measurement
+from spdebench.metrics.bench import LOOPS, bench
+
+GRID = Grid.unit(8)
+
+
+def noise(*shape: int, seed: int = 0) -> np.ndarray:
+    return np.random.default_rng(seed).standard_normal(shape)
+
+
+U, V = noise(6, 5, 8), noise(6, 5, 8, seed=1)
+
+
+@pytest.mark.parametrize(
+    ("v", "u", "options", "line"),
+    [
+        (V[:, :, :1], U, {}, r"prediction has shape \(6, 5, 1\), truth \(6, 5, 8\)"),
+        (V[:1], U, {}, "nothing is broadcast"),
+        (V[..., None], U[..., None], {}, r"expected arrays \(N T X\)"),
+        (V[0], U[0], {}, r"expected arrays \(N T X\)"),
+        (V[:2], U[:2], {}, "at least 3 samples"),
+        (V[:, :, :7], U[:, :, :7], {}, "pass the grid that the arrays live on"),
+        (noise(6, 5, 9), noise(6, 5, 9), {}, "drop the duplicate end point"),
+        (V[:0], U[:0], {}, "empty"),
+        (V[:, :0], U[:, :0], {}, "empty"),
+        (V + 0j, U, {}, "prediction: expected real numbers, got complex128"),
+        (V, torch.from_numpy(U) + 0j, {}, "truth: expected real numbers"),
+        (V.astype(object), U, {}, "prediction: expected real numbers, got object"),
+        (V[:, :1], U[:, :1], {}, "has_t0=False"),
+        (V, np.where(np.arange(6)[:, None, None] == 4, np.inf, U), {}, "truth is not finite in sample 4"),
+        (V, U, {"times": [0, 1, 2]}, "expected 5 values"),
+        (V, U, {"times": [0, 1, 2, 3, 5]}, "increasing values with one step"),
+        (V, U, {"metrics": "rel_l3"}, "unknown metric 'rel_l3'; did you mean 'rel_l"),
+        (V, U, {"metrics": []}, "no metric is asked for"),
+        (V, U, {"resamples": 10}, "at least 100"),
+        (V, U, {"level": 1.5}, "level must lie between 0 and 1"),
+        (V, U, {"chunk_bytes": 0}, "chunk_bytes must be positive"),
+        (V[:, :1], U[:, :1], {"has_t0": False, "metrics": ["acf"]}, "metric 'acf' needs at least 2 scored frames"),
+    ],
+)
+def test_bad_input_is_one_line(v, u, options, line: str) -> None:
+    with pytest.raises(UserError, match=line) as caught:
+        evaluate(v, u, GRID, **options)
+    assert "\n" not in str(caught.value)
+
+
+def test_arrays_of_any_kind_give_the_same_scores(tmp_path) -> None:
+    expected = evaluate(V, U, GRID, resamples=0).summary()
+    np.save(tmp_path / "u.npy", U)
+    mapped = np.load(tmp_path / "u.npy", mmap_mode="r")
+    kinds = {
+        "torch": (torch.from_numpy(V).requires_grad_(), torch.from_numpy(U)),
+        "memory map": (V, mapped),
+        "list": (V.tolist(), U.tolist()),
+        "big-endian": (V.astype(">f8"), U.astype(">f8")),
+        "fortran order": (np.asfortranarray(V), U),
+        "reversed twice": (V[::-1].copy()[::-1], U),
+        "mixed": (torch.from_numpy(V), U),
+    }
+    for kind, (v, u) in kinds.items():
+        assert evaluate(v, u, GRID, resamples=0).summary() == pytest.approx(expected, rel=1e-9), kind
+    assert np.array_equal(mapped, U)
+
+
+def test_integers_and_half_precision_are_read_as_numbers() -> None:
+    u = np.arange(6 * 5 * 8).reshape(6, 5, 8) % 7
+    assert evaluate(u + 1, u, GRID, metrics="mse")["mse"].value == 1.0
+    assert evaluate(torch.from_numpy(u).half() + 1, torch.from_numpy(u).half(), GRID, metrics="mse")["mse"].value == 1.0
+
+
+def test_groups_names_instances_and_what_does_not_apply() -> None:
+    assert tuple(evaluate(V, U, GRID, metrics="paper", resamples=0)) == PAPER
+    scores = evaluate(V, U, GRID, resamples=0)
+    assert tuple(scores) == DEFAULT and not scores.skipped
+    scores = evaluate(V, U, GRID, metrics="all", resamples=0)
+    assert set(scores) | set(scores.skipped) == set(METRICS)
+    assert set(scores.skipped) == {"boundary", "lp_slope"} and "Dirichlet" in scores.skipped["boundary"]
+    short = evaluate(V[:, :2], U[:, :2], GRID, resamples=0)
+    assert set(short.skipped) == {"acf", "sigw1"} and "rel_l2" in short
+    with pytest.raises(UserError, match="unknown score 'acg'"):
+        scores["acg"]
+
+
+def test_without_t0_all_frames_are_scored() -> None:
+    inner = evaluate(V[:, 1:], U[:, 1:], GRID, metrics="paper", has_t0=False, resamples=0)
+    assert inner.summary() == evaluate(V, U, GRID, metrics="paper", resamples=0).summary()
+    assert inner.settings["dt"] == evaluate(V, U, GRID, metrics="mse").settings["dt"] == 0.25
+
+
+def test_declaring_a_metric_registers_it() -> None:
+    class Largest(Metric, name="test_largest"):
+        """max |e|.
+
+        Source: this test.
+        """
+
+        def measure(self, pair, *, samples: bool = True) -> Measurement:
+            return Measurement(max(float((v - u).abs().max()) for _, v, u in pair.samples()))
+
+    try:
+        score = evaluate(U + 2, U, GRID, metrics="test_largest")["test_largest"]
+        assert score.value == pytest.approx(2) and score.interval is None
+        assert METRICS["test_largest"] is Largest and Largest.formula().startswith("max |e|.")
+    finally:
+        METRICS._items.pop("test_largest")
+
+
+def test_scores_survive_json_with_their_infinities() -> None:
+    v, u = V.copy(), U.copy()
+    v[2, 3, 1] = np.inf
+    u[4] = 0
+    u[:, 0] = 0
+    scores = evaluate(v, u, GRID, metrics=["rel_l2", "mse", "acf", "spectrum", "sigw1"])
+    text = scores.to_json()
+    json.loads(text, parse_constant=pytest.fail)  # no bare NaN or Infinity
+    back = Scores.from_json(text)
+    assert back.to_json() == text
+    assert back["rel_l2"].value == back["acf"].value == math.inf and math.isnan(back.ic_error)
+    np.testing.assert_array_equal(back["rel_l2"].samples, scores["rel_l2"].samples)
+    clean = evaluate(V, U, GRID)
+    again = Scores.from_json(clean.to_json())
+    assert again.summary() == clean.summary() and again["sigw1"].interval == clean["sigw1"].interval
+    with pytest.raises(UserError, match="not a record of scores"):
+        Scores.from_json("{}")
+
+
+def test_scores_print_a_line_a_metric() -> None:
+    lines = str(evaluate(V, U, GRID, metrics="paper")).splitlines()
+    assert [line.split()[0] for line in lines] == list(PAPER) and all("[" in line for line in lines)
+    row = evaluate(V, U, GRID, metrics="rmse").rows()[0]
+    assert row["low"] < row["value"] < row["high"] and row["interval"] == "bca"
+
+
+def test_the_loops_of_the_benchmark_agree_with_the_metrics() -> None:
+    rows = bench(cases=(((12, 6, 8), (8,)), ((12, 6, 4, 4), (4, 4))), repeats=1)
+    assert [r["metric"] for r in rows] == [*LOOPS, "all"] * 2
+    for row in rows:
+        assert row["ratio"] == pytest.approx(row["loop_ms"] / row["ours_ms"])
+        if row["metric"] != "all":
+            assert row["value"] == pytest.approx(row["loop_value"], rel=1e-4), row["metric"]
