@@ -126,7 +126,7 @@ def weighted(f: np.ndarray, w: np.ndarray) -> np.ndarray:
 
 
 def test_pseudo_values_are_the_derivative_in_the_weight_of_a_sample() -> None:
-    """samples_n = value + d/d eps of the value under weights (1 - eps) / N + eps on sample n; their mean is the value."""
+    """samples_n = value + d/d eps of the value under weights (1 - eps) / N + eps on sample n."""
     n, eps = 30, 1e-6
     u = rough(n)
     v = 0.7 * u + 0.6 * rough(n, seed=1)

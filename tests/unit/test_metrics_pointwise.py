@@ -92,7 +92,8 @@ def test_a_prediction_that_is_not_finite_gives_inf_and_a_count() -> None:
     u = noise(5, 6, 8)
     v = u + 0.1
     v[3, 4, 2] = np.nan
-    scores = evaluate(v, u, Grid.unit(8), metrics=["rel_l2", "l2", "l2_paper", "mse", "rmse", "nrmse", "w12", "w12_abs"])
+    names = ["rel_l2", "l2", "l2_paper", "mse", "rmse", "nrmse", "w12", "w12_abs"]
+    scores = evaluate(v, u, Grid.unit(8), metrics=names)
     assert scores.counts["nonfinite_samples"] == 1
     for score in scores.values():
         assert score.value == math.inf and score.interval is None, score.metric

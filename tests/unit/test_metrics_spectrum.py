@@ -145,7 +145,8 @@ def test_skewness_and_kurtosis_by_value() -> None:
 
 def test_the_mean_field_is_called_underdispersed() -> None:
     u = noise(40, 3, 8)
-    found = evaluate(np.broadcast_to(u.mean(0), u.shape), u, Grid.unit(8), metrics=["std_ratio", "moment_std"]).summary()
+    mean = np.broadcast_to(u.mean(0), u.shape)
+    found = evaluate(mean, u, Grid.unit(8), metrics=["std_ratio", "moment_std"]).summary()
     assert found == pytest.approx({"std_ratio": 0.0, "moment_std": 1.0}, abs=1e-12)
 
 

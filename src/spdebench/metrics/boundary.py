@@ -27,17 +27,10 @@ class BoundaryResidual(Metric, name="boundary"):
         edge = torch.zeros(pair.grid.points, dtype=torch.bool, device=pair.device)
         for axis in range(pair.grid.dim):
             edge.select(axis, 0).fill_(True)
-        rows = []
-        for _, v, u in pair.samples():
-            rows.append(
-                torch.stack(
-                    [
-                        v[..., edge].square().mean(-1, dtype=torch.float64),
-                        u.flatten(2).square().mean(-1, dtype=torch.float64),
-                    ]
-                )
-            )
-        trace, size = torch.cat(rows, dim=1).cpu().numpy()
+        trace, size = np.zeros((2, pair.samples_count, pair.steps))
+        for where, v, u in pair.samples():
+            trace[where] = v[..., edge].square().mean(-1, dtype=torch.float64).cpu().numpy()
+            size[where] = u.flatten(2).square().mean(-1, dtype=torch.float64).cpu().numpy()
         trace = np.nan_to_num(trace, nan=np.inf, posinf=np.inf)
         trace[pair.nonfinite] = np.inf  # also when the NaN lies inside
         values = np.sqrt(ratio(trace.mean(1), size.mean(1)))

@@ -7,7 +7,6 @@ enters a denominator. Because V and U share the noise, small values do not mean 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -19,7 +18,7 @@ from spdebench.metrics.base import Measurement, Metric, require
 from spdebench.metrics.fields import CONSTANT, Pair
 from spdebench.metrics.scores import Kind
 
-TILE_BYTES = 4 << 20  # correlation matrices in flight: they are read again at once, so they should stay in cache
+TILE_BYTES = {"cpu": 4 << 20}  # correlation matrices in flight: read again at once, so they should stay in cache
 
 
 def standardise(columns: Tensor, scale: float) -> tuple[Tensor, Tensor]:
@@ -36,29 +35,33 @@ def standardise(columns: Tensor, scale: float) -> tuple[Tensor, Tensor]:
     return centred, varies.squeeze(-1)
 
 
-@dataclass
 class _Tally:
-    """Running sums over blocks of columns ``(batch, columns, N)``."""
+    """Sums over pairs of columns, for every column of every batch; tables are made once, so that memory stays level."""
 
-    rows: list[np.ndarray]
-    valid: list[np.ndarray]
-    degenerate: int
-    influence: np.ndarray
+    def __init__(self, pair: Pair, batches: int, columns: int, samples: bool) -> None:
+        self.pair, self.samples = pair, samples
+        self.rows = np.zeros((batches, columns))
+        self.valid = np.zeros((batches, columns), bool)
+        self.degenerate = 0
+        self.influence = np.zeros(pair.samples_count)
 
-    def add(self, v: Tensor, u: Tensor, scale_v: float, scale_u: float, samples: bool) -> None:
-        zu, varies = standardise(u, scale_u)
-        zv, moves = standardise(v, scale_v)
+    def add(self, start: int, v: Tensor, u: Tensor) -> None:
+        """Columns ``(batch, columns, N)`` of the batches from ``start`` on."""
+        zu, varies = standardise(u, self.pair.scale_truth)
+        zv, moves = standardise(v, self.pair.scale_prediction)
         zv *= varies.unsqueeze(-1)
-        self.valid.append(varies.cpu().numpy())
+        self.valid[start : start + len(u)] = varies.cpu().numpy()
         self.degenerate += int((varies & ~moves).sum())
-        size = max(1, TILE_BYTES // (4 * u.shape[1] ** 2))
+        room = TILE_BYTES.get(u.device.type, self.pair.chunk_bytes // 4)
+        size = max(1, room // (4 * u.shape[1] ** 2))
         for tile_u, tile_v in zip(zu.split(size), zv.split(size), strict=True):
             gap = torch.bmm(tile_u, tile_u.mT).baddbmm_(tile_v, tile_v.mT, alpha=-1)
             gap.diagonal(dim1=1, dim2=2).zero_()
-            if samples:
+            if self.samples:
                 signs = gap.sign()
                 self.influence += (influence(signs, tile_u) - influence(signs, tile_v)).cpu().numpy()
-            self.rows.append(gap.abs_().sum(-1).double().cpu().numpy())
+            self.rows[start : start + len(gap)] = gap.abs_().sum(-1).double().cpu().numpy()
+            start += len(gap)
 
 
 def influence(signs: Tensor, z: Tensor) -> Tensor:
@@ -68,12 +71,9 @@ def influence(signs: Tensor, z: Tensor) -> Tensor:
     return (pulled - share * z.square()).sum((0, 1), dtype=torch.float64) * z.shape[-1]
 
 
-def _gap(pair: Pair, blocks: Iterable[tuple[Tensor, Tensor]], samples: bool, along: int) -> Measurement:
+def _measure(tally: _Tally, along: int) -> Measurement:
     """Mean |rho_U - rho_V| over valid pairs; ``along`` is the axis of (batch, columns) that is summed for the curve."""
-    tally = _Tally([], [], 0, np.zeros(pair.samples_count))
-    for v, u in blocks:
-        tally.add(v, u, pair.scale_prediction, pair.scale_truth, samples)
-    rows, valid = np.concatenate(tally.rows), np.concatenate(tally.valid)
+    valid = tally.valid
     partners = np.where(valid, valid.sum(1, keepdims=True) - 1, 0)
     pairs = int(partners.sum())
     batches, columns = valid.shape
@@ -83,10 +83,10 @@ def _gap(pair: Pair, blocks: Iterable[tuple[Tensor, Tensor]], samples: bool, alo
     }
     if pairs == 0:
         return Measurement(float("nan"), details=details)
-    value = float(rows.sum() / pairs)
+    value = float(tally.rows.sum() / pairs)
     with np.errstate(invalid="ignore"):
-        curve = rows.sum(along) / partners.sum(along)
-    pseudo = value + tally.influence / pairs if samples else None
+        curve = tally.rows.sum(along) / partners.sum(along)
+    pseudo = value + tally.influence / pairs if tally.samples else None
     return Measurement(value, pseudo, "mean", curve, details)
 
 
@@ -104,8 +104,10 @@ class AutoCorrelation(Metric, name="acf"):
         return None if pair.steps > 1 else "needs at least 2 scored frames, got 1"
 
     def measure(self, pair: Pair, *, samples: bool = True) -> Measurement:
-        work = 6 * pair.steps * pair.samples_count * 4
-        return _gap(pair, ((v, u) for _, v, u in pair.points(work)), samples, along=0)
+        tally = _Tally(pair, pair.space, pair.steps, samples)
+        for where, v, u in pair.points(6 * pair.steps * pair.samples_count * 4):
+            tally.add(where.start, v, u)
+        return _measure(tally, along=0)
 
 
 @dataclass(frozen=True)
@@ -130,17 +132,13 @@ class CrossCorrelation(Metric, name="corr"):
         if pair.space > self.max_points:
             drawn = np.random.default_rng(self.seed).choice(pair.space, self.subset, replace=False)
             chosen = np.sort(drawn)
-        out = _gap(pair, self._blocks(pair, chosen), samples, along=1)
-        out.details["points"] = pair.space if chosen is None else len(chosen)
-        out.details["all_points"] = pair.space
-        return out
-
-    @staticmethod
-    def _blocks(pair: Pair, chosen: np.ndarray | None) -> Iterator[tuple[Tensor, Tensor]]:
         columns = pair.space if chosen is None else len(chosen)
-        each = 8 * columns * pair.samples_count * 4
-        for _, v, u in pair.frames(each, chosen):
-            yield v, u
+        tally = _Tally(pair, pair.steps, columns, samples)
+        for where, v, u in pair.frames(8 * columns * pair.samples_count * 4, chosen):
+            tally.add(where.start, v, u)
+        out = _measure(tally, along=1)
+        out.details.update(points=columns, all_points=pair.space)
+        return out
 
 
 def lag_profile(pair: Pair) -> tuple[np.ndarray, np.ndarray]:

@@ -13,7 +13,7 @@ from spdebench.errors import UserError
 from spdebench.grids import Grid
 from spdebench.metrics.base import METRICS, Measurement, Metric
 from spdebench.metrics.bootstrap import interval
-from spdebench.metrics.fields import CHUNK_BYTES, Pair
+from spdebench.metrics.fields import Pair
 from spdebench.metrics.pointwise import mean_kept, ratio
 from spdebench.metrics.scores import Score, Scores, reducer
 
@@ -47,12 +47,13 @@ def evaluate(
     resamples: int = 2000,
     level: float = 0.95,
     seed: int = 0,
-    chunk_bytes: int = CHUNK_BYTES,
+    chunk_bytes: int | None = None,
 ) -> Scores:
     """Score a prediction against the truth: arrays ``N T X [Y Z]`` from any framework, in physical units.
 
     ``metrics``: names, `Metric` instances, or a group; by default the paper's and ours. ``times`` of the frames set
     dt in absolute norms (default: they fill [0, 1]). ``resamples=0`` leaves out intervals and pseudo-values: faster.
+    ``chunk_bytes`` bounds the working memory of a step (by default 32 MiB, 1 GiB on a GPU); it changes no value.
     """
     chosen, group = choose(metrics)
     pair = Pair(prediction, truth, grid, has_t0=has_t0, times=times, chunk_bytes=chunk_bytes)

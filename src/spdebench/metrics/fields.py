@@ -1,7 +1,8 @@
 """The two ensembles that are scored, checked once and then read in pieces.
 
 Arrays are ``N T X [Y Z]``: samples, frames, space. Frames are t_0..t_T (``has_t0``) or t_1..t_T. Nothing is ever
-broadcast, and a memory-mapped array is read chunk by chunk, so that its size does not matter.
+broadcast, and a memory-mapped array is read chunk by chunk, so that its size does not matter. Results are written
+into tables made beforehand: small arrays kept between large ones that are freed would split the heap and let it grow.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from torch import Tensor
 from spdebench.errors import UserError
 from spdebench.grids import Grid
 
-CHUNK_BYTES = 32 << 20  # working memory of one step, about
+CHUNK_BYTES = {"cpu": 32 << 20, "cuda": 1 << 30}  # working memory of one step, about: near the cache, or few launches
 COPIES = 8  # how many arrays of a block of samples are alive at once (fields, spectra, squares)
 CONSTANT = 1e-6  # a column whose std over samples is below this share of max|u| counts as constant
 
@@ -33,13 +34,11 @@ class Pair:
         *,
         has_t0: bool = True,
         times: Sequence[float] | np.ndarray | Tensor | None = None,
-        chunk_bytes: int = CHUNK_BYTES,
+        chunk_bytes: int | None = None,
     ) -> None:
         v, u = as_array(prediction, "prediction"), as_array(truth, "truth")
         check_shapes(tuple(v.shape), tuple(u.shape), grid, has_t0)
-        if chunk_bytes < 1:
-            raise UserError(f"chunk_bytes must be positive, got {chunk_bytes}")
-        self.grid, self.has_t0, self.chunk_bytes = grid, has_t0, chunk_bytes
+        self.grid, self.has_t0 = grid, has_t0
         self.samples_count, self.frames_count = u.shape[0], u.shape[1]
         self.first = 1 if has_t0 else 0  # the first frame that is scored
         self.steps = self.frames_count - self.first
@@ -48,6 +47,9 @@ class Pair:
         flat = (self.samples_count, self.frames_count, self.space)
         self._v, self._u = v.reshape(flat), u.reshape(flat)
         self.device = next((a.device for a in (v, u) if isinstance(a, Tensor)), torch.device("cpu"))
+        self.chunk_bytes = CHUNK_BYTES.get(self.device.type, 32 << 20) if chunk_bytes is None else chunk_bytes
+        if self.chunk_bytes < 1:
+            raise UserError(f"chunk_bytes must be positive, got {chunk_bytes}")
         self.dtype = torch.float64 if max(v.dtype.itemsize, u.dtype.itemsize) > 4 else torch.float32
         self.memo: dict[str, Any] = {}  # what several metrics share
         self._scan()
@@ -101,11 +103,11 @@ class Pair:
 
     def tabulate(self, measure: Callable[[Tensor], Tensor]) -> tuple[np.ndarray, np.ndarray]:
         """``measure`` of V - U and of U, fields ``(n, T, D)`` -> ``(n, T)``: two float64 tables, NaN errors as inf."""
-        error, size = [], []
-        for _, v, u in self.samples():
-            error.append(measure((v - u).flatten(2)).cpu().numpy())
-            size.append(measure(u.flatten(2)).cpu().numpy())
-        return np.nan_to_num(np.concatenate(error), nan=np.inf, posinf=np.inf), np.concatenate(size)
+        error, size = np.zeros((2, self.samples_count, self.steps))
+        for where, v, u in self.samples():
+            error[where] = measure((v - u).flatten(2)).cpu().numpy()
+            size[where] = measure(u.flatten(2)).cpu().numpy()
+        return np.nan_to_num(error, nan=np.inf, posinf=np.inf), size
 
     # --- reading ----------------------------------------------------------------------------------------------------
     def samples(self, *, t0: bool = False, prediction: bool = True) -> Iterator[tuple[slice, Tensor, Tensor]]:

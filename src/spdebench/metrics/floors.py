@@ -21,7 +21,7 @@ from spdebench.errors import UserError
 from spdebench.grids import Grid
 from spdebench.metrics.base import Metric
 from spdebench.metrics.evaluate import Choice, evaluate
-from spdebench.metrics.fields import CHUNK_BYTES, Pair, as_array
+from spdebench.metrics.fields import Pair, as_array
 from spdebench.metrics.scores import Scores
 
 
@@ -55,7 +55,7 @@ def floors(
     times: Sequence[float] | np.ndarray | Tensor | None = None,
     resamples: int = 0,
     seed: int = 0,
-    chunk_bytes: int = CHUNK_BYTES,
+    chunk_bytes: int | None = None,
 ) -> Floors:
     """The marks for a test set ``truth`` (``N T X [Y Z]``).
 

@@ -34,12 +34,11 @@ def moments(columns: Tensor, scale: float) -> Tensor:
 def pair_moments(pair: Pair) -> tuple[np.ndarray, np.ndarray]:
     """Moment maps of V and of U, ``(4, T, D)``; found once for all metrics that use them."""
     if "moments" not in pair.memo:
-        sides: tuple[list[Tensor], list[Tensor]] = ([], [])
-        for _, v, u in pair.points(8 * 3 * pair.samples_count * pair.frames_count):
-            for side, columns, scale in zip(sides, (v, u), (pair.scale_prediction, pair.scale_truth), strict=True):
-                side.append(moments(columns, scale).transpose(1, 2))
-        v_maps, u_maps = (torch.cat(side, dim=2).cpu().numpy() for side in sides)
-        pair.memo["moments"] = v_maps, u_maps
+        maps = np.zeros((2, len(MOMENTS), pair.steps, pair.space))
+        for where, v, u in pair.points(8 * 3 * pair.samples_count * pair.frames_count):
+            for side, columns, scale in zip(maps, (v, u), (pair.scale_prediction, pair.scale_truth), strict=True):
+                side[:, :, where] = moments(columns, scale).transpose(1, 2).cpu().numpy()
+        pair.memo["moments"] = maps[0], maps[1]
     return pair.memo["moments"]
 
 

@@ -23,7 +23,7 @@ def reducer(samples: np.ndarray, reduction: Reduction) -> Statistic:
     return weighted_mean(samples, 2.0 if reduction == "rms" else 1.0)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Score:
     """One metric's verdict.
 
@@ -42,7 +42,7 @@ class Score:
     details: dict[str, Any] = field(default_factory=dict)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Scores(Mapping[str, Score]):
     """Scores by metric name, in the order asked for: ``scores["rel_l2"].value``.
 
@@ -50,34 +50,34 @@ class Scores(Mapping[str, Score]):
     ``settings``: what the numbers depend on. ``skipped``: metrics of a group that do not apply, with the reason.
     """
 
-    items_: dict[str, Score]
+    scores: dict[str, Score]
     counts: dict[str, int]
     ic_error: float | None
     settings: dict[str, Any]
     skipped: dict[str, str] = field(default_factory=dict)
 
     def __getitem__(self, name: str) -> Score:
-        if name not in self.items_:
-            raise unknown("score", name, self.items_)
-        return self.items_[name]
+        if name not in self.scores:
+            raise unknown("score", name, self.scores)
+        return self.scores[name]
 
     def __contains__(self, name: object) -> bool:
-        return name in self.items_
+        return name in self.scores
 
     def __iter__(self) -> Iterator[str]:
-        return iter(self.items_)
+        return iter(self.scores)
 
     def __len__(self) -> int:
-        return len(self.items_)
+        return len(self.scores)
 
     def summary(self) -> dict[str, float]:
         """Name -> value."""
-        return {name: score.value for name, score in self.items_.items()}
+        return {name: score.value for name, score in self.scores.items()}
 
     def rows(self) -> list[dict[str, Any]]:
         """One flat row a metric, for tables."""
         out = []
-        for name, score in self.items_.items():
+        for name, score in self.scores.items():
             ends = score.interval
             out.append(
                 {
@@ -93,7 +93,7 @@ class Scores(Mapping[str, Score]):
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values only; numbers that JSON lacks become "inf", "-inf", "nan"."""
-        scores = {name: _plain(vars(score)) for name, score in self.items_.items()}
+        scores = {name: _plain(vars(score)) for name, score in self.scores.items()}
         rest = {"counts": self.counts, "ic_error": self.ic_error, "settings": self.settings, "skipped": self.skipped}
         return {"scores": scores, **_plain(rest)}
 
@@ -106,7 +106,7 @@ class Scores(Mapping[str, Score]):
         if missing:
             raise UserError(f"not a record of scores: it lacks {', '.join(sorted(missing))}")
         return Scores(
-            items_={name: _score(score) for name, score in values["scores"].items()},
+            scores={name: _score(score) for name, score in values["scores"].items()},
             counts=dict(values["counts"]),
             ic_error=_number(values["ic_error"]),
             settings=dict(values["settings"]),

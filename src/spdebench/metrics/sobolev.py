@@ -30,10 +30,10 @@ def power(grid: Grid, field: Tensor) -> Tensor:
     return (size * grid.multiplicity(field.device).to(size.dtype)).flatten(2)
 
 
-def powers(pair: Pair, grid: Grid, *, error: bool) -> Iterator[tuple[Tensor, Tensor]]:
-    """Blocks of samples: power of V - U (with ``error``) or of V, and power of U; float64."""
-    for _, v, u in pair.samples():
-        yield power(grid, v - u if error else v).double(), power(grid, u).double()
+def powers(pair: Pair, grid: Grid, *, error: bool) -> Iterator[tuple[slice, Tensor, Tensor]]:
+    """Blocks of samples: the slice, power of V - U (with ``error``) or of V, and power of U; float64."""
+    for where, v, u in pair.samples():
+        yield where, power(grid, v - u if error else v).double(), power(grid, u).double()
 
 
 @dataclass(frozen=True)
@@ -65,8 +65,9 @@ class Sobolev(Metric, name="w12"):
         gradient = -grid.laplacian(device=pair.device).flatten()
         floor = 2.0 if self.wavenumber == "compat" and grid.dim == 1 else 1.0
         weights = torch.stack([floor + gradient, gradient], dim=1)
-        blocks = [(e @ weights, u @ weights) for e, u in powers(pair, grid, error=True)]
-        error, size = (torch.cat(side).cpu().numpy() for side in zip(*blocks, strict=True))
+        error, size = np.zeros((2, pair.samples_count, pair.steps, 2))
+        for where, e, u in powers(pair, grid, error=True):
+            error[where], size[where] = ((x @ weights).cpu().numpy() for x in (e, u))
         error = np.nan_to_num(error, nan=np.inf, posinf=np.inf)
         if self.relative:
             out = relative_measurement(error[..., 0], size[..., 0], 2.0)

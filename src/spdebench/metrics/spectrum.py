@@ -42,9 +42,10 @@ def sample_energies(pair: Pair, bins: Tensor, count: int) -> tuple[np.ndarray, n
     kept = torch.nonzero(bins >= 0).flatten()
     member[kept, bins[kept]] = 1.0
     member = member.to(pair.device)
-    rows = [(v.mean(1) @ member, u.mean(1) @ member) for v, u in powers(pair, pair.grid, error=False)]
-    v, u = (torch.cat(side).cpu().numpy() for side in zip(*rows, strict=True))
-    return v, u
+    found_v, found_u = np.zeros((2, pair.samples_count, count))
+    for where, v, u in powers(pair, pair.grid, error=False):
+        found_v[where], found_u[where] = ((x.mean(1) @ member).cpu().numpy() for x in (v, u))
+    return found_v, found_u
 
 
 @dataclass(frozen=True)

@@ -50,14 +50,13 @@ class StructureFunction(Metric, name="structure"):
 
     def measure(self, pair: Pair, *, samples: bool = True) -> Measurement:
         lags = self._lags(pair)
-        tables: tuple[list[np.ndarray], list[np.ndarray]] = ([], [])
-        for _, v, u in pair.samples():
+        tables = np.zeros((2, pair.samples_count, len(lags)))
+        for where, v, u in pair.samples():
             for table, field in zip(tables, (v, u), strict=True):
-                columns = [self._moment(field, lag, pair) for lag in lags]
-                table.append(torch.stack(columns, dim=1).cpu().numpy())
+                for column, lag in enumerate(lags):
+                    table[where, column] = self._moment(field, lag, pair).cpu().numpy()
         slope = exponent(np.log2(lags))
-        v_table, u_table = (np.concatenate(table) for table in tables)
-        return exponent_gap(v_table, u_table, lambda moments: slope(moments) / self.p)
+        return exponent_gap(tables[0], tables[1], lambda moments: slope(moments) / self.p)
 
     def _moment(self, field: Tensor, lag: int, pair: Pair) -> Tensor:
         """S_p(lag) of every sample, axes averaged."""

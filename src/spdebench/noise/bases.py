@@ -88,9 +88,10 @@ class Fourier(Basis):
     def spectral(self, z: Tensor, grid: Grid) -> Tensor:
         n, scale = grid.points[0], 1 / math.sqrt(2 * grid.lengths[0])
         half, inner = n // 2, (n - 1) // 2  # inner: the largest harmonic with both a cosine and a sine
-        out = z.new_zeros((*z.shape[:-1], half + 1))
         kept = min(half, self.top) + 1
+        out = z.new_empty((*z.shape[:-1], half + 1))
         torch.mul(z[..., :kept], scale, out=out[..., :kept])
+        out[..., kept:] = 0
         constant = z[..., 0].real * math.sqrt(2)
         for centre in range(n, self.top + half, n):  # harmonics centre - m and centre + m are seen as -m and m
             low, high = max(1, centre - self.top), min(inner, self.top - centre)

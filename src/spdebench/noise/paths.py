@@ -27,15 +27,18 @@ def odd_part(steps: int) -> tuple[int, int]:
 
 
 def increments(states: Tensor, modes: Tensor, steps: int, horizon: float, first: int, count: int) -> Tensor:
-    """Increments over ``count`` of the m base intervals from ``first`` on: (samples, count 2^L, modes), complex128."""
+    """Increments over ``count`` of the m base intervals from ``first`` on: (samples, count 2^L, modes), complex128.
+
+    The halvings of D are done beforehand, as powers of two in the scales, which is exact.
+    """
     base, levels = odd_part(steps)
     nodes = torch.arange(first, first + count, device=states.device)
-    path = normal_pairs(states, nodes, modes).mul_(math.sqrt(horizon / base))
+    path = normal_pairs(states, nodes, modes, math.sqrt(horizon / base) * 0.5**levels)
     for level in range(levels):
         width = 1 << level
         index = torch.arange(first * width, (first + count) * width, device=states.device)
-        z = normal_pairs(states, base * width + index, modes).mul_(0.5 * math.sqrt(horizon / (base * width)))
-        path.mul_(0.5)
+        scale = math.sqrt(horizon / (base * width)) * 0.5 ** (levels - level)
+        z = normal_pairs(states, base * width + index, modes, scale)
         fine = torch.empty((states.numel(), count * width, 2, modes.numel()), dtype=z.dtype, device=z.device)
         torch.add(path, z, out=fine[:, :, 0])
         torch.sub(path, z, out=fine[:, :, 1])

@@ -1,7 +1,7 @@
 """Gaussian numbers as a function: (seed, purpose, sample, node, mode) -> a pair of independent N(0,1).
 
     h      = M(s + g (mode+1)),          s = M(r + g (node+1)),   r = M(M(M(seed) + g purpose) + g (sample+1))
-    u1, u2 = high and low 32 bits of h:  u1 = (bits + 1/2)/2^32,  u2 = bits/2^32
+    v1, v2 = high and low 32 bits of h as signed integers:  u1 = 1/2 + (v1 + 1/2)/2^32,  u2 = v2/2^32
     a + ib = sqrt(-2 log u1) exp(2 pi i u2)                                         (Box-Muller)
 
 M is the 64-bit finaliser "mix13" of Stafford, g the odd golden-ratio constant: along the modes of one node this is the
@@ -61,23 +61,34 @@ def sample_states(seed: int, purpose: str, samples: Sequence[int] | Tensor, devi
     return _mixed(root + (index + 1) * _GOLDEN)
 
 
-def normal_pairs(states: Tensor, nodes: Tensor, modes: Tensor) -> Tensor:
-    """a + ib for every sample state, node and mode: complex128 of shape (samples, nodes, modes)."""
+def normal_pairs(states: Tensor, nodes: Tensor, modes: Tensor, scale: float = 1.0) -> Tensor:
+    """scale (a + ib) for every sample state, node and mode: complex128 of shape (samples, nodes, modes)."""
     rows = _mixed(states[:, None] + (nodes[None, :] + 1) * _GOLDEN).reshape(-1)
     offsets = (modes + 1) * _GOLDEN
-    out = torch.empty((rows.numel(), offsets.numel()), dtype=torch.complex128, device=rows.device)
-    step = max(1, _TILE // max(1, offsets.numel())) if rows.device.type == "cpu" else rows.numel()
+    width = offsets.numel()
+    out = torch.empty((rows.numel(), width), dtype=torch.complex128, device=rows.device)
+    step = max(1, _TILE // max(1, width)) if rows.device.type == "cpu" else rows.numel()
+    scratch = _Scratch(min(step, rows.numel()), width, rows.device)
     for start in range(0, rows.numel(), step):
-        _box_muller(rows[start : start + step, None] + offsets, out[start : start + step])
-    return out.reshape(states.numel(), nodes.numel(), offsets.numel())
+        scratch.box_muller(rows[start : start + step, None], offsets, scale, out[start : start + step])
+    return out.reshape(states.numel(), nodes.numel(), width)
 
 
-def _box_muller(h: Tensor, out: Tensor) -> None:
-    spare = torch.empty_like(h)
-    _mix(h, spare)
-    low = h.bitwise_and(0xFFFFFFFF).to(torch.float64).mul_(2 * math.pi / 2**32)
-    high = h.bitwise_right_shift_(32).bitwise_and_(0xFFFFFFFF).to(torch.float64)
-    radius = high.add_(0.5).mul_(2.0**-32).log_().mul_(-2.0).sqrt_()
-    parts = torch.view_as_real(out)
-    torch.mul(radius, torch.cos(low), out=parts[..., 0])
-    torch.mul(radius, low.sin_(), out=parts[..., 1])
+class _Scratch:
+    """Buffers of one tile, used again for every tile."""
+
+    def __init__(self, rows: int, width: int, device: torch.device) -> None:
+        self.integers = torch.empty((2, rows, width), dtype=torch.int64, device=device)
+        self.reals = torch.empty((2, rows, width), dtype=torch.float64, device=device)
+
+    def box_muller(self, rows: Tensor, offsets: Tensor, scale: float, out: Tensor) -> None:
+        h, spare = self.integers[:, : len(rows)]
+        radius, angle = self.reals[:, : len(rows)]
+        _mix(torch.add(rows, offsets, out=h), spare)
+        words = h.view(torch.int32).unflatten(-1, (-1, 2))  # little endian: low word first
+        angle.copy_(words[..., 0]).mul_(2 * math.pi / 2**32)
+        radius.copy_(words[..., 1]).add_(0.5 + 2.0**31).mul_(2.0**-32).log_().mul_(-2.0 * scale * scale).sqrt_()
+        parts = torch.view_as_real(out)
+        sines = spare.view(torch.float64)  # spare has done its work
+        torch.mul(radius, torch.sin(angle, out=sines), out=parts[..., 1])
+        torch.mul(radius, angle.cos_(), out=parts[..., 0])

@@ -33,7 +33,6 @@ class Scheme(ABC):
     noise_form: ClassVar[Literal["spectral", "physical"]]
     order: ClassVar[int]  # in time, for smooth problems without noise
     impulse: ClassVar[bool] = False  # whether noise enters at the start of the interval rather than evenly
-    transforms: ClassVar[tuple[float, float]]  # transforms (on the solving grid) an interval: (a, b) means a + b substeps
 
     def __init_subclass__(cls, name: str | None = None, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)

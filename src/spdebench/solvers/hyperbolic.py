@@ -19,7 +19,6 @@ class Leapfrog(Scheme, name="leapfrog"):
 
     noise_form = "physical"
     order = 2
-    transforms = (0, 0)
 
     def prepare(self) -> None:
         self.drift = self.equation.drift(self.grid, self.device)
@@ -66,7 +65,6 @@ class Trigonometric(Scheme, name="trigonometric"):
 
     noise_form = "physical"
     order = 4
-    transforms = (1, 10)
 
     def prepare(self) -> None:
         self.drift = self.equation.drift(self.grid, self.device)

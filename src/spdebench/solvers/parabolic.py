@@ -19,7 +19,6 @@ class SemiImplicit(Scheme, name="semi_implicit"):
 
     noise_form = "spectral"
     order = 1
-    transforms = (0, 2)
 
     def prepare(self) -> None:
         self.drift = self.equation.drift(self.grid, self.device)
@@ -53,7 +52,6 @@ class ETDRK4(Scheme, name="etdrk4"):
 
     noise_form = "spectral"
     order = 4
-    transforms = (1, 8)
 
     def prepare(self) -> None:
         self.nonlinear = self.equation.nonlinear(self.grid, self.device)

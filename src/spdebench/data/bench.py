@@ -1,0 +1,139 @@
+"""How fast data is made, as a ratio: the solver against the least work that it could do.
+
+floor = drawing as many float64 normals as the noise has (by the faster of numpy and torch)
+      + the very transforms that the scheme makes (recorded from a run, then timed alone on arrays of the same shapes).
+Solver, normals and transforms are timed in turn, chunk by chunk, in one process; the ratio is that of their medians.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import statistics
+import time
+import warnings
+from collections import Counter
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+from unittest import mock
+
+import numpy as np
+import torch
+
+from spdebench.data.identity import DatasetSpec
+from spdebench.equations import Equation
+from spdebench.errors import FoldingWarning
+from spdebench.solvers import simulate
+
+_TRANSFORMS = ("fft", "rfft", "irfft", "rfftn", "irfftn")
+Call = tuple[str, tuple[int, ...], torch.dtype, tuple[tuple[str, Any], ...]]
+
+
+@dataclass(frozen=True)
+class Timing:
+    """Milliseconds a sample."""
+
+    label: str
+    samples: int
+    solver: float
+    normals: float
+    transforms: float
+
+    @property
+    def floor(self) -> float:
+        return self.normals + self.transforms
+
+    @property
+    def ratio(self) -> float:
+        return self.solver / self.floor
+
+
+def bench_equation(equation: Equation, n: int = 1200, device: str = "cpu", label: str = "") -> Timing:
+    """Time ``n`` samples in the chunks of the dataset's spec, the floor beside each chunk."""
+    identity = DatasetSpec(equation=equation, n=n)
+    sync = torch.cuda.synchronize if torch.device(device).type == "cuda" else lambda: None
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", FoldingWarning)
+        simulate(equation, 0, range(2), device=device)  # first use of libraries
+        size = min(identity.chunk, n)
+        calls = record_transforms(lambda: simulate(equation, 0, range(size), device=device))
+        rows = [identity.rows(i) for i in range(identity.chunks)]
+        solver, normals, transforms = [], [], []
+        for chunk in rows:
+            solver.append(_seconds(lambda c=chunk: simulate(equation, 0, c, device=device), sync) / len(chunk))
+            count = len(chunk) * equation.steps * equation.series().functions
+            normals.append(_draw_seconds(count, device, sync) / len(chunk))
+            transforms.append(_replay_seconds(calls, device, sync) / size)
+    medians = (1e3 * statistics.median(x) for x in (solver, normals, transforms))
+    return Timing(label or equation.name, n, *medians)
+
+
+def record_transforms(work: Callable[[], object]) -> Counter[Call]:
+    """Every call of torch.fft that ``work`` makes: name, shape, dtype and keywords, with its count."""
+    calls: Counter[Call] = Counter()
+    with contextlib.ExitStack() as stack:
+        for name in _TRANSFORMS:
+            stack.enter_context(mock.patch.object(torch.fft, name, _recorder(name, getattr(torch.fft, name), calls)))
+        work()
+    return calls
+
+
+def _recorder(name: str, original: Callable[..., torch.Tensor], calls: Counter[Call]) -> Callable[..., torch.Tensor]:
+    def recorded(values: torch.Tensor, **keywords: Any) -> torch.Tensor:
+        calls[name, tuple(values.shape), values.dtype, tuple(sorted(keywords.items()))] += 1
+        return original(values, **keywords)
+
+    return recorded
+
+
+def _replay_seconds(calls: Counter[Call], device: str, sync: Callable[[], None]) -> float:
+    total = 0.0
+    for (name, shape, dtype, keywords), count in calls.items():
+        values = torch.ones(shape, dtype=dtype, device=device)
+        function, options = getattr(torch.fft, name), dict(keywords)
+        repeats = min(count, 20)
+
+        def replay(f=function, v=values, o=options, r=repeats) -> None:
+            for _ in range(r):
+                f(v, **o)
+
+        replay()
+        total += _seconds(replay, sync) / repeats * count
+    return total
+
+
+def _draw_seconds(count: int, device: str, sync: Callable[[], None]) -> float:
+    block = min(count, 1 << 20)
+    generator = np.random.default_rng(0)
+
+    def by_torch() -> torch.Tensor:
+        return torch.randn(block, dtype=torch.float64, device=device)
+
+    ways: list[Callable[[], object]] = [by_torch]
+    if torch.device(device).type == "cpu":
+        ways.append(lambda: generator.standard_normal(block))
+    best = min(_seconds(way, sync) for way in ways for _ in range(2))
+    return best * count / block
+
+
+def _seconds(work: Callable[[], object], sync: Callable[[], None]) -> float:
+    sync()
+    start = time.perf_counter()
+    work()
+    sync()
+    return time.perf_counter() - start
+
+
+def standard_cases() -> Iterator[tuple[str, Equation]]:
+    """The configurations that the benchmark reports: each equation at its defaults, and its main variants."""
+    from spdebench.equations import EQUATIONS
+
+    for name in EQUATIONS:
+        cls = EQUATIONS[name]
+        yield name, cls()
+        if "dirichlet" in cls.boundaries:
+            yield f"{name} dirichlet", cls(boundary="dirichlet")
+        if "haar" in cls.bases:
+            yield f"{name} haar", cls(basis="haar")
+        if name == "kdv":
+            yield "kdv cylindrical", cls(noise="cylindrical")

@@ -1,0 +1,192 @@
+"""The one look of all figures: colours that the colour-blind tell apart, thin axes, and a title that names the data.
+
+matplotlib is imported when something is drawn, never before; its global settings and back end are left alone.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import functools
+import os
+import re
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ParamSpec
+
+import numpy as np
+
+from spdebench.data import Dataset
+from spdebench.equations import Equation
+from spdebench.errors import UserError
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+    from matplotlib.image import AxesImage
+
+P = ParamSpec("P")
+
+INK, GREY = "#222222", "#6b6b6b"
+BLUE, ORANGE, GREEN = "#0072b2", "#d55e00", "#009e73"  # Okabe and Ito's
+DIVERGING, SEQUENTIAL = "RdBu_r", "viridis"
+BAND = 2.0  # bars and bands are this many standard errors
+STYLE: dict[str, Any] = {
+    "font.size": 9,
+    "axes.titlesize": 9,
+    "axes.titlelocation": "left",
+    "axes.labelcolor": INK,
+    "axes.edgecolor": GREY,
+    "axes.linewidth": 0.7,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "xtick.color": GREY,
+    "xtick.labelcolor": INK,
+    "ytick.color": GREY,
+    "ytick.labelcolor": INK,
+    "legend.frameon": False,
+    "legend.fontsize": 8,
+    "lines.linewidth": 1.2,
+    "text.color": INK,
+    "svg.hashsalt": "spdebench",  # element names of an SVG are hashes; without a salt they are random
+}
+
+_METADATA: dict[str, dict[str, None]] = {  # what would tell when and by which version a file was made
+    ".png": {"Software": None},
+    ".svg": {"Date": None, "Creator": None},
+    ".pdf": {"CreationDate": None, "Creator": None, "Producer": None},
+}
+
+
+def styled(draw: Callable[P, Figure]) -> Callable[P, Figure]:
+    """Run a drawing function in the common style, whatever the user's settings are, and restore them."""
+
+    @functools.wraps(draw)
+    def within(*args: P.args, **kwargs: P.kwargs) -> Figure:
+        from matplotlib import style
+
+        with style.context(["default", STYLE]):
+            return draw(*args, **kwargs)
+
+    return within
+
+
+def new_figure(width: float, height: float, title: str, remark: str) -> Figure:
+    """An empty figure (size in inches) with its title and, in grey beneath it, a remark."""
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.figure import Figure
+    from matplotlib.layout_engine import ConstrainedLayoutEngine
+
+    below = 1 - 0.42 / height  # the two lines take 0.42 inches
+    engine = ConstrainedLayoutEngine(rect=(0, 0, 1, below), w_pad=0.06, h_pad=0.06)
+    figure = Figure(figsize=(width, height), layout=engine)
+    FigureCanvasAgg(figure)
+    left, top = 0.1 / width, 1 - 0.06 / height
+    figure.text(left, top, title, fontsize=10.5, fontweight="bold", va="top")
+    figure.text(left, top - 0.21 / height, remark, fontsize=8, color=GREY, va="top")
+    return figure
+
+
+# --- words --------------------------------------------------------------------------------------------------------
+def title_of(data: Dataset | Equation, n: int) -> str:
+    """Equation, J, sigma, edition and n; the file's name for a dataset that was imported."""
+    if isinstance(data, Dataset) and data.imported:
+        return f"{data.path.stem} (imported)   n = {n}"
+    e = data.equation if isinstance(data, Dataset) else data
+    name = re.sub(r"Phi\^(\d)_(\d)", r"$\\Phi^\1_\2$", e.title)
+    truncation = "" if isinstance(data, Equation) else f"J = {e.truncation}   "
+    return f"{name}   {truncation}σ = {e.sigma:g}   edition {e.edition}   n = {n}"
+
+
+def remark_of(data: Dataset | Equation) -> str:
+    """Boundary, noise and the equation's own fields; whether the noise folds."""
+    if isinstance(data, Dataset) and data.imported:
+        return f"{data.grid.boundary}, {' × '.join(map(str, data.grid.points))} points"
+    e = data.equation if isinstance(data, Dataset) else data
+    common = {f.name for f in dataclasses.fields(Equation)}
+    values = {f.name: getattr(e, f.name) for f in dataclasses.fields(e) if f.name not in common}
+    own = [f"{key} {value:g}" if isinstance(value, float) else f"{key} {value}" for key, value in values.items()]
+    kind = {"q_wiener": "Q-Wiener"}.get(e.noise, e.noise)
+    noise = f"{kind} noise in the {e.basis if e.basis == 'sine' else e.basis.capitalize()} basis"
+    parts = [e.boundary, noise, *own, *([f"kappa {e.kappa:g}"] if e.kappa else [])]
+    if isinstance(data, Dataset) and e.folding_message():
+        parts.append(f"the noise folds on {e.points} points")
+    return ", ".join(parts)
+
+
+def symbol_of(dataset: Dataset) -> str:
+    """The letter of the solution: u, or h as the formula of kpz begins."""
+    return "u" if dataset.imported else dataset.equation.formula.split("_")[0]
+
+
+# --- parts of a picture -------------------------------------------------------------------------------------------
+def shades(count: int) -> list[tuple[float, ...]]:
+    """Colours for an ordered family of lines, dark to light."""
+    from matplotlib import colormaps
+
+    return [colormaps[SEQUENTIAL](v) for v in np.linspace(0.05, 0.85, count)]
+
+
+def picture(axes: Axes, values: np.ndarray, extent: Sequence[float], limit: float) -> AxesImage:
+    """values[row, column] as colours, row upwards, on the symmetric scale -limit..limit."""
+    return axes.imshow(
+        values,
+        extent=(extent[0], extent[1], extent[2], extent[3]),
+        origin="lower",
+        aspect="auto",
+        interpolation="nearest",
+        cmap=DIVERGING,
+        vmin=-limit,
+        vmax=limit,
+    )
+
+
+def symmetric_limit(values: np.ndarray, quantile: float = 0.999) -> float:
+    """The limit of a symmetric colour scale that few values exceed; 1 for a field that is 0."""
+    return float(np.quantile(np.abs(values), quantile)) or 1.0
+
+
+def line_with_band(axes: Axes, x: np.ndarray, value: np.ndarray, error: np.ndarray, **options: Any) -> None:
+    """A line with a band of `BAND` standard errors; no band where they are unknown (one sample)."""
+    (line,) = axes.plot(x, value, **options)
+    if np.isfinite(error).all():
+        low, high = value - BAND * error, value + BAND * error
+        axes.fill_between(x, low, high, color=line.get_color(), alpha=0.25, linewidth=0)
+
+
+def set_log_limits(axes: Axes, values: np.ndarray, decades: float) -> None:
+    """Show a log axis from the largest value down to the smallest within so many decades of it (0 alone: linear)."""
+    top = float(values.max())
+    if top > 0:
+        axes.set_yscale("log")
+        axes.set_ylim(0.3 * float(values[values > top * 10.0**-decades].min()), 3 * top)
+
+
+def rows_shown(dataset: Dataset, samples: int) -> int:
+    """How many samples a picture shows: those asked for, as far as they are there."""
+    if samples < 1:
+        raise UserError(f"a picture shows at least 1 sample, got samples={samples}")
+    return min(samples, len(dataset))
+
+
+# --- to disk ------------------------------------------------------------------------------------------------------
+def save(figure: Figure, path: str | os.PathLike[str], dpi: int = 150) -> Path:
+    """Write a figure as PNG, SVG or PDF by the suffix: the same figure gives the same bytes, and no partial file."""
+    from matplotlib import style
+
+    target = Path(path)
+    suffix = target.suffix.lower()
+    if suffix not in _METADATA:
+        raise UserError(f"cannot write '{target.name}': a figure's name ends in {', '.join(_METADATA)}")
+    temporary = target.with_name(f".{target.name}.{os.getpid()}.tmp")
+    try:
+        target.parent.mkdir(parents=True, exist_ok=True)
+        with style.context(["default", STYLE]):
+            figure.savefig(temporary, format=suffix[1:], dpi=dpi, metadata=_METADATA[suffix])
+        os.replace(temporary, target)
+    except OSError as error:
+        raise UserError(f"cannot write {target} ({error.strerror or error}); choose another place") from None
+    finally:
+        with contextlib.suppress(OSError):
+            temporary.unlink(missing_ok=True)
+    return target
