@@ -149,7 +149,7 @@ class Grid:
         if self.periodic:
             return torch.fft.rfftn(field, dim=self.axes, norm="forward")
         for axis in self.axes:
-            field = _sine_analysis(field, axis)
+            field = _sine_sums(field, axis, 2 / self.points[axis])
         return field
 
     def inverse(self, coefficients: Tensor) -> Tensor:
@@ -157,7 +157,7 @@ class Grid:
         if self.periodic:
             return torch.fft.irfftn(coefficients, s=self.points, dim=self.axes, norm="forward")
         for axis in self.axes:
-            coefficients = _sine_synthesis(coefficients, axis)
+            coefficients = _sine_sums(coefficients, axis, 1.0)
         return coefficients
 
     def resize(self, coefficients: Tensor, target: Grid) -> Tensor:
@@ -187,26 +187,11 @@ class Grid:
         return out
 
 
-def _sine_analysis(field: Tensor, axis: int) -> Tensor:
-    """b_k = (2/N) sum_{j=1}^{N-1} u_j sin(pi j k/N): discrete sine transform I through the odd extension."""
-    n = field.shape[axis]
-    half = torch.fft.rfft(_odd_extension(field, axis), dim=axis).narrow(axis, 0, n)
-    return half.imag * (-1.0 / n)
+def _sine_sums(values: Tensor, axis: int, scale: float) -> Tensor:
+    """scale * sum_{k=1}^{N-1} v_k sin(pi j k/N), j = 0..N-1: the sine transform I, its own inverse up to 2/N.
 
-
-def _sine_synthesis(coefficients: Tensor, axis: int) -> Tensor:
-    """u_j = sum_{k=1}^{N-1} b_k sin(pi j k/N); the transform is its own inverse up to the factor N/2."""
-    n = coefficients.shape[axis]
-    half = torch.fft.rfft(_odd_extension(coefficients, axis), dim=axis).narrow(axis, 0, n)
-    return half.imag * -0.5
-
-
-def _odd_extension(values: Tensor, axis: int) -> Tensor:
+    sin is the imaginary part of a Fourier series of period 2N whose coefficients are -i/2 v_k and their conjugates.
+    """
     n = values.shape[axis]
-    shape = list(values.shape)
-    shape[axis] = 2 * n
-    out = values.new_zeros(shape)
-    interior = values.narrow(axis, 1, n - 1)
-    out.narrow(axis, 1, n - 1).copy_(interior)
-    out.narrow(axis, n + 1, n - 1).copy_(interior.flip(axis).neg_())
-    return out
+    half = values * complex(0.0, -0.5 * scale)
+    return torch.fft.irfft(half, n=2 * n, dim=axis, norm="forward").narrow(axis, 0, n)

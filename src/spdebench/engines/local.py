@@ -9,6 +9,7 @@ from typing import TypeVar
 
 import torch
 
+from spdebench.engines.memory import keep_freed_memory
 from spdebench.errors import UserError
 
 Unit = TypeVar("Unit")
@@ -23,7 +24,7 @@ def run(work: Callable[[Unit], Result], units: Sequence[Unit], workers: int = 1)
         yield from map(work, units)
         return
     context = multiprocessing.get_context("spawn")
-    pool = ProcessPoolExecutor(min(workers, len(units)), mp_context=context, initializer=_one_thread)
+    pool = ProcessPoolExecutor(min(workers, len(units)), mp_context=context, initializer=_start_worker)
     try:
         waiting = list(reversed(units))
         running: set[Future[Result]] = set()
@@ -37,5 +38,6 @@ def run(work: Callable[[Unit], Result], units: Sequence[Unit], workers: int = 1)
         pool.shutdown(wait=True, cancel_futures=True)
 
 
-def _one_thread() -> None:
+def _start_worker() -> None:
     torch.set_num_threads(1)
+    keep_freed_memory()

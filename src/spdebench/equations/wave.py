@@ -57,7 +57,8 @@ class Wave(Equation, name="wave"):
         def force(u: Tensor) -> Tensor:
             if self.forcing == 0:
                 return torch.zeros_like(u)
-            return (u * math.pi).cos_().addcmul_(u, u).mul_(self.forcing)
+            force = (u * math.pi).cos_().addcmul_(u, u)
+            return force if self.forcing == 1 else force.mul_(self.forcing)
 
         return force
 

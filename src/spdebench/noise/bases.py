@@ -166,21 +166,26 @@ class Haar(Basis):
 
     def cells(self, z: Tensor, length: float) -> Tensor:
         """The step function's values on its 2^levels cells, by the inverse Haar transform."""
-        beta = torch.view_as_real(z).flatten(-2)[..., : self.functions]
+        beta = torch.view_as_real(z).flatten(-2)[..., : self.functions] * (1 / math.sqrt(length))
         size = 1 << self.levels
         if size > self.functions:
             beta = torch.nn.functional.pad(beta, (0, size - self.functions))
         values = beta[..., :1]
         for d in range(self.levels):
             detail = beta[..., 1 << d : 2 << d] * 2 ** (d / 2)
-            values = torch.stack((values + detail, values - detail), dim=-1).flatten(-2)
-        return values / math.sqrt(length)
+            finer = values.new_empty((*values.shape, 2))
+            torch.add(values, detail, out=finer[..., 0])
+            torch.sub(values, detail, out=finer[..., 1])
+            values = finer.flatten(-2)
+        return values
 
     def physical(self, z: Tensor, grid: Grid) -> Tensor:
         cells, n = self.cells(z, grid.lengths[0]), grid.points[0]
         m = cells.shape[-1]
-        where = torch.arange(n, device=z.device) * m // n
-        field = cells[..., where]
+        if m % n == 0:
+            field = cells[..., :: m // n]
+        else:
+            field = cells[..., torch.arange(n, device=z.device) * m // n]
         if not grid.periodic:
             field[..., 0] = 0
         return field

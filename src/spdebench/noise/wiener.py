@@ -16,7 +16,7 @@ from spdebench.noise import paths
 from spdebench.noise.bases import Basis
 from spdebench.noise.stream import sample_states
 
-CPU_BLOCK = 1 << 18
+CPU_BLOCK = 1 << 17
 CUDA_BLOCK = 1 << 26
 
 

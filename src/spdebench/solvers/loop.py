@@ -41,15 +41,10 @@ def simulate(
     scheme = make_scheme(equation, equation.horizon / equation.noise_steps, device)
     u0 = equation.initial(grid, seed, samples, device)
 
-    def increments() -> Iterator[tuple[Tensor, Tensor]]:
+    def increments() -> Iterator[Tensor]:
         group = equation.steps // equation.noise_steps
         for z in wiener.blocks(seed, samples, equation.steps, equation.horizon, group=group, device=device):
-            if scheme.noise_form == "physical":
-                values = wiener.physical(z)
-                yield values, values
-            else:
-                c = wiener.spectral(z)
-                yield c, c if equation.solve_points != equation.points or every > 1 else grid.inverse(c)
+            yield wiener.physical(z) if scheme.noise_form == "physical" else wiener.spectral(z)
 
     return _advance(equation, scheme, u0, increments(), out_dtype, every)
 
@@ -78,11 +73,11 @@ def solve(equation: Equation, u0: Tensor, dw: Tensor) -> Tensor:
     repeats = equation.noise_steps // (shape[1] - 1)
     start = _between(stored, grid, u0.to(dtype=torch.float64, device=device))
 
-    def increments() -> Iterator[tuple[Tensor, Tensor]]:
+    def increments() -> Iterator[Tensor]:
         for k in range(1, shape[1]):
             values = _between(stored, grid, dw[:, k : k + 1].to(torch.float64) / repeats)
             values = values.expand(-1, repeats, *grid.points)
-            yield (values if scheme.noise_form == "physical" else grid.transform(values)), values
+            yield values if scheme.noise_form == "physical" else grid.transform(values)
 
     return _advance(equation, scheme, start, increments(), torch.float64, 1).u
 
@@ -91,11 +86,11 @@ def _advance(
     equation: Equation,
     scheme: Scheme,
     u0: Tensor,
-    increments: Iterable[tuple[Tensor, Tensor]],
+    increments: Iterable[Tensor],
     out_dtype: torch.dtype,
     every: int,
 ) -> Trajectories:
-    """Step through all noise intervals; ``increments`` yields blocks (for the scheme, for the store)."""
+    """Step through all noise intervals; ``increments`` yields blocks of them in the scheme's form."""
     stored, grid, frames = equation.grid, equation.solving_grid, equation.frames // every
     stride = equation.noise_steps // frames
     shape = (u0.shape[0], frames + 1, *stored.points)
@@ -105,14 +100,15 @@ def _advance(
     state = scheme.start(u0)
     u[:, 0] = _between(grid, stored, u0)
     n = 0
-    for block, kept in increments:
-        for j in range(block.shape[1]):
-            state = scheme.step(state, block[:, j])
+    for block in increments:
+        for increment in block.unbind(1):
+            state = scheme.step(state, increment)
+            total = increment if total is None else total + increment
             n += 1
-            total = kept[:, j] if (n - 1) % stride == 0 or total is None else total + kept[:, j]
             if n % stride == 0:
-                dw[:, n // stride] = _stored_noise(total, kept is block and scheme.noise_form == "spectral", grid, stored)
+                dw[:, n // stride] = _stored_noise(total, scheme.noise_form == "spectral", grid, stored)
                 u[:, n // stride] = _between(grid, stored, scheme.field(state))
+                total = None
     _guard(equation, u)
     return Trajectories(u[:, 0].clone(), dw, u)
 
