@@ -4,16 +4,31 @@
     path = spdebench.generate(phi, n=200, seed=0, out="data")
     ds   = spdebench.open_dataset(path)
     u    = spdebench.solve(phi, ds.u0, ds.dw)
+    spdebench.evaluate(u, ds.u, ds.grid)
 """
 
 from spdebench.data import Dataset, generate, open_dataset, verify
 from spdebench.equations import EQUATIONS, Equation, equation
 from spdebench.errors import UserError
 from spdebench.grids import Grid
+from spdebench.metrics import compare, evaluate, floors
 from spdebench.solvers import simulate, solve
 from spdebench.version import __version__
 
 __all__ = [
-    "EQUATIONS", "Dataset", "Equation", "Grid", "UserError", "__version__", "equation", "generate", "open_dataset",
-    "simulate", "solve", "verify",
+    "EQUATIONS",
+    "Dataset",
+    "Equation",
+    "Grid",
+    "UserError",
+    "__version__",
+    "compare",
+    "equation",
+    "evaluate",
+    "floors",
+    "generate",
+    "open_dataset",
+    "simulate",
+    "solve",
+    "verify",
 ]

@@ -25,6 +25,7 @@ from spdebench.data.store import Writer, made_with, open_dataset
 from spdebench.engines import run
 from spdebench.equations import Equation
 from spdebench.errors import FoldingWarning, UserError
+from spdebench.files import replacing
 from spdebench.solvers import simulate
 from spdebench.spec import canonical_json
 
@@ -64,14 +65,15 @@ def generate(
     check_folder(folder)
     check_disk(identity, folder)
     parts = folder / f".{path.stem}.parts"
-    parts.mkdir(exist_ok=True)
     if message := equation.folding_message():
         warnings.warn(message, FoldingWarning, stacklevel=2)
     todo = [i for i in range(identity.chunks) if read_part(identity, parts, i) is None]
     if report and (found := n - sum(len(identity.rows(i)) for i in todo)):
         report(0, found, 0.0)
     text = canonical_json(identity.to_dict())
-    for index, largest in run(make_part, [_Unit(text, i, str(parts), device) for i in todo], workers):
+    results = run(make_part, [_Unit(text, i, str(parts), device) for i in todo], workers)
+    parts.mkdir(parents=True, exist_ok=True)
+    for index, largest in results:
         if report:
             report(len(identity.rows(index)), 0, largest)
     assemble(identity, parts, path, device)
@@ -86,12 +88,8 @@ def make_part(unit: _Unit) -> tuple[int, float]:
         warnings.simplefilter("ignore", FoldingWarning)  # said once by `generate`
         paths = simulate(identity.equation, identity.seed, identity.rows(unit.index), device=unit.device)
     payload = b"".join(a.cpu().numpy().astype("<f4").tobytes() for a in (paths.u0, paths.dw, paths.u))
-    target = _part_path(Path(unit.folder), unit.index)
-    temporary = target.with_suffix(f".{os.getpid()}.tmp")
-    with open(temporary, "wb") as file:
-        file.write(payload)
-        file.write(hashlib.sha256(payload).digest())
-    os.replace(temporary, target)
+    with replacing(_part_path(Path(unit.folder), unit.index)) as temporary:
+        temporary.write_bytes(payload + hashlib.sha256(payload).digest())
     return unit.index, float(paths.u.abs().max())
 
 
@@ -141,13 +139,19 @@ def check_device(device: str) -> None:
 
 
 def check_folder(folder: Path) -> None:
+    """Refuse a folder that cannot be written, or made; nothing is left there."""
     try:
-        folder.mkdir(parents=True, exist_ok=True)
-        probe = folder / f".probe.{os.getpid()}"
+        place = _existing(folder)
+        probe = place / f".probe.{os.getpid()}"
         probe.touch()
         probe.unlink()
     except OSError as error:
         raise UserError(f"cannot write into {folder} ({error.strerror}); choose another folder with --out") from None
+
+
+def _existing(folder: Path) -> Path:
+    """The folder, or the nearest one above it that is there."""
+    return next(p for p in (folder, *folder.resolve().parents) if p.exists())
 
 
 def disk_bytes(identity: DatasetSpec) -> int:
@@ -156,10 +160,11 @@ def disk_bytes(identity: DatasetSpec) -> int:
 
 
 def check_disk(identity: DatasetSpec, folder: Path) -> None:
-    existing = next(p for p in (folder, *folder.resolve().parents) if p.exists())
-    free, need = shutil.disk_usage(existing).free, disk_bytes(identity)
+    free, need = shutil.disk_usage(_existing(folder)).free, disk_bytes(identity)
     if need > free:
-        raise UserError(f"{need / 1e9:.2f} GB are needed in {folder}, {free / 1e9:.2f} GB are free; lower n or use another disk")
+        raise UserError(
+            f"{need / 1e9:.2f} GB are needed in {folder}, {free / 1e9:.2f} GB are free; lower n or use another disk"
+        )
 
 
 def estimate(identity: DatasetSpec, workers: int = 1, device: str = "cpu") -> tuple[int, float]:

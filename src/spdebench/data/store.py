@@ -36,7 +36,12 @@ _KEYS = ("spec", "shapes", "chunks", "made")
 def made_with(device: str) -> dict[str, str]:
     """What the bits may depend on besides the spec."""
     kind = torch.device(device).type
-    return {"spdebench": __version__, "torch": torch.__version__.split("+")[0], "machine": platform.machine(), "device": kind}
+    return {
+        "spdebench": __version__,
+        "torch": torch.__version__.split("+")[0],
+        "machine": platform.machine(),
+        "device": kind,
+    }
 
 
 def chunk_digest(arrays: Sequence[np.ndarray]) -> str:
@@ -50,8 +55,11 @@ def chunk_digest(arrays: Sequence[np.ndarray]) -> str:
 class Writer:
     """Writes chunks to a temporary file and puts it in place at the end: no partial file is ever seen."""
 
-    def __init__(self, path: Path, identity: dict[str, Any], shapes: dict[str, tuple[int, ...]], row_group: int, made: dict) -> None:
+    def __init__(
+        self, path: Path, identity: dict[str, Any], shapes: dict[str, tuple[int, ...]], row_group: int, made: dict
+    ) -> None:
         self.path, self.row_group = path, row_group
+        path.parent.mkdir(parents=True, exist_ok=True)
         self._temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
         self._texts = {
             "spec": spec.canonical_json(identity),
@@ -122,9 +130,13 @@ class Dataset:
             self._file = pq.ParquetFile(self.path, page_checksum_verification=True)
             raw = {k.decode(): v.decode() for k, v in (self._file.metadata.metadata or {}).items()}
         except (pa.ArrowException, OSError, UnicodeDecodeError, ValueError) as error:
-            raise UserError(f"{self.path} is not a whole Parquet file ({_first_line(error)}); make or fetch it again") from None
+            raise UserError(
+                f"{self.path} is not a whole Parquet file ({first_line(error)}); make or fetch it again"
+            ) from None
         if "spdebench.seal" not in raw:
-            raise UserError(f"{self.path} is not a native spdebench file; bring published files in with 'spdebench data import'")
+            raise UserError(
+                f"{self.path} is not a native spdebench file; bring published files in with 'spdebench data import'"
+            )
         texts = {key: raw.get(f"spdebench.{key}", "") for key in _KEYS}
         if _seal(texts) != raw["spdebench.seal"]:
             raise UserError(f"{self.path} is damaged: its metadata do not match their seal; make or fetch it again")
@@ -184,7 +196,9 @@ class Dataset:
                 try:
                     yield first, self._file.read_row_group(index, columns=[column])
                 except (pa.ArrowException, OSError) as error:
-                    raise UserError(f"{self.path} is damaged in row group {index} ({_first_line(error)}); make or fetch it again") from None
+                    raise UserError(
+                        f"{self.path} is damaged in row group {index} ({first_line(error)}); make or fetch it again"
+                    ) from None
             first += count
 
     @cached_property
@@ -212,5 +226,6 @@ def open_dataset(path: str | os.PathLike[str]) -> Dataset:
     return Dataset(path)
 
 
-def _first_line(error: BaseException) -> str:
+def first_line(error: BaseException) -> str:
+    """The first line of an error's message, shortened."""
     return (str(error).splitlines() or [type(error).__name__])[0][:160]

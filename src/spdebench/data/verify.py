@@ -65,7 +65,9 @@ def _check_sums(dataset: Dataset) -> int:
     for index, (rows, expected) in enumerate(dataset.chunk_digests):
         arrays = [dataset.read(column, start, start + rows) for column in COLUMNS]
         if chunk_digest(arrays) != expected:
-            raise UserError(f"{dataset.path} is damaged: chunk {index} does not match its checksum; make or fetch it again")
+            raise UserError(
+                f"{dataset.path} is damaged: chunk {index} does not match its checksum; make or fetch it again"
+            )
         start += rows
     if start != len(dataset):
         raise UserError(f"{dataset.path} is damaged: it has {len(dataset)} rows and checksums for {start}")

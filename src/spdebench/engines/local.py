@@ -20,9 +20,10 @@ def run(work: Callable[[Unit], Result], units: Sequence[Unit], workers: int = 1)
     """Results of ``work(unit)`` as they come; each worker computes with one thread, so that none fights another."""
     if workers < 1:
         raise UserError(f"workers must be at least 1, got {workers}")
-    if workers == 1 or len(units) <= 1:
-        yield from map(work, units)
-        return
+    return map(work, units) if workers == 1 or len(units) <= 1 else _in_processes(work, units, workers)
+
+
+def _in_processes(work: Callable[[Unit], Result], units: Sequence[Unit], workers: int) -> Iterator[Result]:
     context = multiprocessing.get_context("spawn")
     pool = ProcessPoolExecutor(min(workers, len(units)), mp_context=context, initializer=_start_worker)
     try:

@@ -3,7 +3,12 @@
 from spdebench.equations.base import EQUATIONS, Equation, Monomial, Rule, equation
 from spdebench.equations.kdv import KdV
 from spdebench.equations.kpz import KPZ
+from spdebench.equations.nse import NSE
 from spdebench.equations.phi41 import Phi41
+from spdebench.equations.phi42 import Phi42
+from spdebench.equations.phi43 import Phi43
 from spdebench.equations.wave import Wave
 
-__all__ = ["EQUATIONS", "KPZ", "Equation", "KdV", "Monomial", "Phi41", "Rule", "Wave", "equation"]
+__all__ = [
+    "EQUATIONS", "KPZ", "NSE", "Equation", "KdV", "Monomial", "Phi41", "Phi42", "Phi43", "Rule", "Wave", "equation",
+]

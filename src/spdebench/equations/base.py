@@ -86,6 +86,8 @@ class Equation(ABC):
     upper: ClassVar[float] = 1.0
     order: ClassVar[int] = 1
     multiplicative: ClassVar[bool] = False
+    coarsens: ClassVar[bool] = False  # whether edition paper may solve on a finer grid than it stores
+    refinement: ClassVar[int] = 8  # halvings of the step after which the noise counts as continuous in time
     boundaries: ClassVar[tuple[str, ...]] = ("periodic",)
     bases: ClassVar[tuple[str, ...]] = ("fourier",)
     noises: ClassVar[tuple[str, ...]] = ("cylindrical", "q_wiener")
@@ -139,7 +141,7 @@ class Equation(ABC):
             )
         if self.solve_points < self.points:
             raise UserError(f"{self.name}: solve_points={self.solve_points} is below points={self.points}")
-        if self.edition == "paper" and self.solve_points != self.points:
+        if self.edition == "paper" and self.solve_points != self.points and not self.coarsens:
             raise UserError(f"{self.name}: edition paper solves on the stored grid; drop solve_points")
         self.series()
         if self.edition == "converged" and self.basis != "haar" and not self.series().resolved_by(self.solving_grid):
@@ -183,6 +185,11 @@ class Equation(ABC):
         return self.steps if self.edition == "paper" else self.frames
 
     @property
+    def strided(self) -> bool:
+        """Whether storage takes every so-many-th point of the solving grid instead of its low modes."""
+        return False
+
+    @property
     def scheme(self) -> str:
         return self.schemes[self.edition]
 
@@ -200,7 +207,7 @@ class Equation(ABC):
     def series(self):
         """The basis up to J."""
         try:
-            return make_basis(self.basis, self.truncation)
+            return make_basis(self.basis, self.truncation, self.dim)
         except UserError as error:
             raise UserError(f"{self.name}: {error}") from None
 
@@ -220,16 +227,13 @@ class Equation(ABC):
 
     def folding_message(self) -> str:
         """One line on the folding of this spec's noise; empty if it does not fold."""
-        if self.edition == "converged" or self.series().resolved_by(self.grid) or self._at_the_edge():
+        if self.edition == "converged" or not self.series().folds_on(self.solving_grid):
             return ""
+        points = " x ".join(map(str, self.solving_grid.points))
         return (
-            f"{self.name}: the noise has {self.series().functions} {self.basis} functions, the grid {self.points} "
+            f"{self.name}: the noise has {self.series().functions} {self.basis} functions, the grid {points} "
             f"points; edition paper evaluates the series at the points, where it folds (edition=converged does not)"
         )
-
-    def _at_the_edge(self) -> bool:
-        """J = N: the grid loses the sine at Nyquist, or the last sine function, which is 0 at all points; none folds."""
-        return self.series().name != "haar" and self.series().functions // 2 == self.points // 2
 
     # --- mathematics ----------------------------------------------------------------------------------------------
     @property
@@ -267,6 +271,10 @@ class Equation(ABC):
     def counterterm(self) -> float:
         """The constant that renormalisation subtracts from the drift; 0 where the equation needs none."""
         return 0.0
+
+    def masses(self) -> Sequence[float]:
+        """m_n of the noise intervals n = 0, 1, ..: renormalisation adds m_n u to the drift; empty where it does not."""
+        return ()
 
     @property
     @abstractmethod

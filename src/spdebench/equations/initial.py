@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import torch
 from torch import Tensor
 
 from spdebench.grids import Grid
+from spdebench.noise.bases import Lattice, make_basis
 from spdebench.noise.stream import normal_pairs, sample_states
 
 
@@ -23,8 +24,56 @@ def eta(grid: Grid, seed: int, samples: Sequence[int], device: torch.device | st
     return amplitude @ torch.sin(2 * math.pi * k[:, None] * grid.coordinates(0, device))
 
 
+def plane_waves(grid: Grid, seed: int, samples: Sequence[int], device: torch.device | str = "cpu") -> Tensor:
+    """eta(x) = a_0 + sum_{|k_i| <= 5} a_k/(|k|^2 + 1) (sin + cos)(2 pi k.x/L), a ~ N(0,1) (paper, section on Phi^4_2).
+
+    sin + cos is the real part of (1 - i) exp; pair m of the stream holds a_k of the m-th vector k, and pair 0 holds a_0
+    as its imaginary part.
+    """
+    k = torch.arange(-5, 6, dtype=torch.float64, device=device)
+    squares = sum(grid._along(k**2, a) for a in range(grid.dim))
+    modes = torch.arange(squares.numel(), device=device)
+    pairs = normal_pairs(sample_states(seed, "initial", samples, device), torch.zeros_like(modes[:1]), modes)[:, 0]
+    values = pairs.real.reshape(-1, *squares.shape) / (squares + 1) * complex(1, -1)
+    for axis, lower, length in zip(range(grid.dim), grid.lower, grid.lengths, strict=True):
+        phase = 2 * math.pi / length * (grid.coordinates(axis, device) - lower)[:, None] * k
+        wave = torch.polar(torch.ones_like(phase), phase)
+        values = torch.tensordot(values, wave, dims=([1], [1]))  # the summed axis goes, its points come last
+    return values.real + pairs.imag[:, 0].reshape(-1, *[1] * grid.dim)
+
+
+FIELD_TRUNCATION = 62
+"""J of a Gaussian field: |k_i| <= 31, all that 64 points an axis resolve, on every grid the same."""
+
+
+def gaussian_field(
+    grid: Grid,
+    eigenvalue: Callable[[Tensor], Tensor],
+    seed: int,
+    samples: Sequence[int],
+    purpose: str = "initial",
+    device: torch.device | str = "cpu",
+) -> Tensor:
+    """sum_q sqrt(lambda_q) a_q phi_q(x), a_q ~ N(0,1), lambda_q = eigenvalue(|kappa_q|^2): a Gaussian field of mean 0.
+
+    phi_q are the Fourier (sine) functions of the box without the constant, kappa_q their wave numbers. The pairs are
+    numbered as those of the noise are, and drawn under ``purpose``.
+    """
+    basis = make_basis("fourier" if grid.periodic else "sine", FIELD_TRUNCATION, grid.dim)
+    assert isinstance(basis, Lattice)
+    unit = torch.tensor([(2 if grid.periodic else 1) * math.pi / length for length in grid.lengths])
+    square = (basis.members * unit.to(torch.float64)).square().sum(-1)
+    roots = torch.where(square > 0, eigenvalue(square), torch.zeros_like(square)).sqrt().to(device)
+    pairs = normal_pairs(
+        sample_states(seed, purpose, samples, device), torch.zeros(1, dtype=torch.int64, device=device),
+        basis.modes.to(device),
+    )[:, 0]
+    torch.view_as_real(pairs).mul_(roots)
+    return basis.physical(pairs, grid)
+
+
 def perturbed(mean: Tensor, kappa: float, grid: Grid, seed: int, samples: Sequence[int]) -> Tensor:
-    """mean(x) + kappa eta(x) for each sample."""
+    """mean(x) + kappa eta(x) for each sample: `eta` in one dimension, `plane_waves` in more."""
     if kappa == 0:
         return mean.expand(len(samples), *mean.shape).clone()
-    return mean + kappa * eta(grid, seed, samples, mean.device)
+    return mean + kappa * (eta if grid.dim == 1 else plane_waves)(grid, seed, samples, mean.device)

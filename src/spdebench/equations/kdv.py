@@ -39,6 +39,7 @@ class KdV(Equation, name="kdv"):
 
     formula: ClassVar[str] = "u_t = -dispersion u_xxx + 6 u u_x + sigma xi"
     title: ClassVar[str] = "Korteweg-de Vries"
+    refinement: ClassVar[int] = 6
     schemes: ClassVar = {"paper": "normal_form", "converged": "normal_form"}
     remarks: ClassVar[str] = (
         "Central differences in time and space, as the text asks for, blow up or lose the phases at dt = 0.01; edition "

@@ -1,18 +1,209 @@
-"""Renormalisation constants as functions, with their formulas."""
+"""Renormalisation constants as functions, with their formulas.
+
+X is the linear solution, X_t = L X + sigma xi, X(0) = 0, driven by the modes of the noise. E X^2 grows without bound
+with the truncation, like sigma^2/(4 pi) ln J in two dimensions and like J in three; renormalisation takes it away, and
+in three dimensions one more, slower constant.
+"""
 
 from __future__ import annotations
 
+import functools
 import math
 from typing import TYPE_CHECKING
 
+import numpy as np
 import torch
+from numpy.polynomial import chebyshev, legendre
+from torch import Tensor
 
 from spdebench.noise import spectra
 
 if TYPE_CHECKING:
+    from spdebench.equations.base import Equation
     from spdebench.equations.kpz import KPZ
+    from spdebench.equations.phi42 import Phi42
+    from spdebench.equations.phi43 import Phi43
 
 
+# --- variance of the linear solution ------------------------------------------------------------------------------
+def relaxed(rates: Tensor, weights: Tensor, times: Tensor) -> Tensor:
+    """sum_k w_k (1 - e^{-2 l_k t})/(2 l_k) for each t; a rate l_k = 0 gives w_k t."""
+    moving = rates > 0
+    twice = 2 * rates[moving]
+    return weights[~moving].sum() * times - torch.expm1(-times[:, None] * twice) @ (weights[moving] / twice)
+
+
+def mode_rates(eq: Equation) -> tuple[Tensor, Tensor]:
+    """l_k = -L(k mod N), as the solving grid sees the modes |k_i| <= J/2 of the noise, and their weights.
+
+    One entry for each k with k_i >= 0; the weight is the number of its sign changes over the volume. A mode beyond the
+    grid folds onto k mod N with all its variance, and one at Nyquist, where the grid loses the sine, has the variance
+    of its cosine doubled, so E X^2 = sigma^2 sum_k w_k g(l_k) is exact there as well.
+    """
+    grid, top = eq.solving_grid, eq.truncation // 2
+    rates, weights = -eq.symbol(grid), torch.tensor(1 / grid.volume, dtype=torch.float64)
+    signs = torch.tensor([1.0] + [2.0] * top, dtype=torch.float64)
+    for axis, n in enumerate(grid.points):
+        slot = torch.arange(top + 1) % n
+        rates = rates.index_select(axis, torch.minimum(slot, n - slot))
+        weights = weights[..., None] * signs
+    return rates.flatten(), weights.flatten()
+
+
+def _propagators(eq: Equation, rates: Tensor) -> tuple[Tensor, Tensor]:
+    """(R, B) with X_{n+1} = R X_n + B sigma dW over one noise interval of the equation's scheme."""
+    h, s = eq.horizon / eq.noise_steps, eq.substeps
+    if eq.scheme == "etdrk4":
+        z = h * rates
+        return torch.exp(-z), torch.where(z > 0, -torch.expm1(-z) / torch.where(z > 0, z, 1.0), 1.0)
+    z = h / s * rates
+    decay, gain = {
+        "wick": ((1 - z / 2) / (1 + z / 2), 1 / (1 + z / 2)),
+        "semi_implicit": (1 / (1 + z), 1 / (1 + z)),
+    }[eq.scheme]
+    spread = sum(decay**j for j in range(s)) / s
+    return decay**s, gain * spread
+
+
+def scheme_variance(eq: Equation) -> Tensor:
+    """E X_n^2 = sigma^2 sum_k w_k B_k^2 h (1 - R_k^{2n})/(1 - R_k^2), n = 0..: of the very modes, grid and scheme.
+
+    R = (1 - z/2)/(1 + z/2), B = 1/(1 + z/2)   Crank-Nicolson (z = l h): (1 - R^{2n})/(2l), exact when stationary
+    R = B = 1/(1 + z)                          linearly implicit Euler: h (1 - R^{2n})/((1 + z)^2 - 1)
+    R = e^-z, B = (1 - e^-z)/z                 noise constant on the intervals h
+    """
+    rates, weights = mode_rates(eq)
+    h, n = eq.horizon / eq.noise_steps, torch.arange(eq.noise_steps + 1, dtype=torch.float64)
+    moving = rates > 0
+    decay, gain = _propagators(eq, rates[moving])
+    each = weights[moving] * gain**2 * h / (1 - decay**2)
+    return eq.sigma**2 * (weights[~moving].sum() * h * n + (1 - (decay**2) ** n[:, None]) @ each)
+
+
+def interval_variance(eq: Equation) -> Tensor:
+    """E X^2 for each noise interval n = 0..: at its start for schemes that take the drift there, else its average.
+
+    With noise constant on the interval, X(t_n + s) = e^{-l s} X_n + (1 - e^{-l s})/l sigma dW/h, so the average is
+    sum_k w_k ((1 - e^{-2z})/(2z) E|X_n,k|^2 + sigma^2/(h l^2) (1 - 2(1 - e^-z)/z + (1 - e^{-2z})/(2z))), z = l h;
+    for l = 0 it is sigma^2 w (t_n + h/3).
+    """
+    start = scheme_variance(eq)[:-1]
+    if eq.scheme != "etdrk4":
+        return start
+    rates, weights = mode_rates(eq)
+    h, n = eq.horizon / eq.noise_steps, torch.arange(eq.noise_steps, dtype=torch.float64)
+    moving = rates > 0
+    w, z = weights[moving], rates[moving] * h
+    one, two = -torch.expm1(-z) / z, -torch.expm1(-2 * z) / (2 * z)
+    before = w * two * one**2 * h / -torch.expm1(-2 * z)
+    within = (w * h * (1 - 2 * one + two) / z**2).sum()
+    still = weights[~moving].sum() * h * (n + 1 / 3)
+    return eq.sigma**2 * (still - torch.expm1(-2 * z * n[:, None]) @ before + within)
+
+
+def interval_times(eq: Equation) -> Tensor:
+    """The time that stands for each noise interval: its start, or its middle where the scheme resolves it."""
+    shift = 0.5 if eq.scheme == "etdrk4" else 0.0
+    return (torch.arange(eq.noise_steps, dtype=torch.float64) + shift) * (eq.horizon / eq.noise_steps)
+
+
+# --- phi42 --------------------------------------------------------------------------------------------------------
+def box_variance(eq: Phi42, times: Tensor) -> Tensor:
+    """sigma^2 sum_{|k_i| <= J/2} (1 - e^{-2 l t})/(2 l), l = 4 pi^2 |k|^2, zero mode t: E X^2 of the noise's modes.
+
+    Continuous in space and time, on the unit square; for large J it grows by sigma^2/(4 pi) ln 2 with each doubling.
+    """
+    k = torch.arange(-(eq.truncation // 2), eq.truncation // 2 + 1)
+    return eq.sigma**2 * _sum_by_shell((k[:, None] ** 2 + k**2).flatten(), times)
+
+
+def ball_variance(eq: Phi42, times: Tensor) -> Tensor:
+    """a(t) = sigma^2 (t + sum_{0 < |k| <= J} (1 - e^{-2 l t})/(2 l)), l = 4 pi^2 |k|^2: the paper's Algorithm 1.
+
+    Its ball of radius J holds about pi times the modes of the noise, |k_i| <= J/2, and more than the grid resolves.
+    """
+    k = torch.arange(-eq.truncation, eq.truncation + 1)
+    squares = (k[:, None] ** 2 + k**2).flatten()
+    return eq.sigma**2 * _sum_by_shell(squares[squares <= eq.truncation**2], times)
+
+
+def _sum_by_shell(squares: Tensor, times: Tensor) -> Tensor:
+    """sum over modes with |k|^2 given of (1 - e^{-2 l t})/(2 l), l = 4 pi^2 |k|^2, equal ones taken together."""
+    shells, counts = torch.unique(squares, return_counts=True)
+    return relaxed(4 * math.pi**2 * shells.to(torch.float64), counts.to(torch.float64), times)
+
+
+def phi42_masses(eq: Phi42) -> list[float]:
+    """m_n = 3 a_n, a by the equation's ``renormalisation`` (see `Phi42`)."""
+    if eq.renormalisation == "none":
+        return []
+    a = ball_variance(eq, interval_times(eq)) if eq.renormalisation == "paper" else interval_variance(eq)
+    return (3 * a).tolist()
+
+
+# --- phi43 --------------------------------------------------------------------------------------------------------
+def lattice_c0(eq: Phi43, times: Tensor) -> Tensor:
+    """C_0(t) = 2^-3 sum_{0 < |k|_inf <= N} (1 - e^{-2 l_k t})/(2 l_k), l_k = 4/eps^2 sum_j sin^2(pi eps k_j/2).
+
+    E X^2 of the lattice without its zero mode, for sigma = 1 (paper, appendix on Phi^4_3; N = J/2, eps = 2/M).
+    """
+    rates, weights = mode_rates(eq)
+    return relaxed(rates[rates > 0], weights[rates > 0], times)
+
+
+def lattice_c1(eq: Phi43, times: Tensor) -> Tensor:
+    """C_1(t) = 2^-5 int_0^t sum_{k1,k2} V_s(k1) V_s(k2) P_s(k1 + k2 mod M) ds, for sigma = 1.
+
+    V_s(k) = (e^{-s l} - e^{-(2t - s) l})/(2 l) for 0 < |k|_inf <= N, P_s(k) = e^{-s l}: E of I(:X^2:) times :X^2:, the
+    sums over all k1, k2, so that the paper's C_11 and its 26 aliasing terms are in it. Interpolated from
+    `c1_coefficients`, whose error is far below 1e-6 of C_1(T).
+    """
+    coefficients = c1_coefficients(eq.points, eq.truncation // 2, eq.upper - eq.lower, eq.horizon)
+    s = np.sqrt(np.clip(times.numpy() / eq.horizon, 0, 1))
+    return torch.from_numpy(chebyshev.chebval(2 * s - 1, coefficients))
+
+
+@functools.cache
+def c1_coefficients(points: int, top: int, length: float, horizon: float, degree: int = 40) -> tuple[float, ...]:
+    """Chebyshev coefficients of C_1(T s^2) in s on [0,1]: C_1 is entire in t and like t^3 at 0."""
+    nodes = chebyshev.chebpts1(degree + 1)
+    values = [c1_at(points, top, length, horizon * ((x + 1) / 2) ** 2) for x in nodes]
+    return tuple(chebyshev.chebfit(nodes, values, degree).tolist())
+
+
+def c1_at(points: int, top: int, length: float, t: float, nodes: int = 48) -> float:
+    """C_1(t) of a lattice of ``points``^3 with noise |k|_inf <= ``top``, by Gauss-Legendre in r, s = t r^3.
+
+    The double sum is a mean over the lattice, mean_x V(x)^2 P(x), of the transforms V(x) = sum_k V(k) e^{i pi k x}; the
+    factor 2^-5 is 2/length^6. The substitution spreads the nodes over the scales 1/l of all modes.
+    """
+    r, w = legendre.leggauss(nodes)
+    r = torch.from_numpy((r + 1) / 2)
+    s, w = t * r**3, torch.from_numpy(w) / 2 * t * 3 * r**2
+    k = torch.arange(points)
+    k = torch.minimum(k, points - k)
+    line = (2 * points / length * torch.sin(math.pi / points * k.to(torch.float64))) ** 2
+    last = points // 2 + 1
+    rates = line[:, None, None] + line[:, None] + line[:last]
+    kept = torch.maximum(torch.maximum(k[:, None, None], k[:, None]), k[:last]) <= top
+    kept[0, 0, 0] = False
+    half = torch.where(kept, 0.5 / torch.where(rates > 0, rates, 1.0), 0.0)
+    decay = torch.exp(-s[:, None, None, None] * rates)
+    v = (decay - torch.exp(-(2 * t - s)[:, None, None, None] * rates)) * half
+    v, p = (torch.fft.irfftn(f.to(torch.complex128), s=(points,) * 3, norm="forward") for f in (v, decay))
+    return float(w @ (v.square_().mul_(p)).mean((1, 2, 3))) * 2 / length**6
+
+
+def phi43_masses(eq: Phi43) -> list[float]:
+    """m_n = 3 sigma^2 C_0 - 9 sigma^4 C_1, or 3 E X_n^2 - 9 sigma^4 C_1, by ``renormalisation`` (see `Phi43`)."""
+    if eq.renormalisation == "none":
+        return []
+    times = interval_times(eq)
+    variance = eq.sigma**2 * lattice_c0(eq, times) if eq.renormalisation == "paper" else interval_variance(eq)
+    return (3 * variance - 9 * eq.sigma**4 * lattice_c1(eq, times)).tolist()
+
+
+# --- kpz ----------------------------------------------------------------------------------------------------------
 def mollifier_sum(truncation: int) -> float:
     """sum_{k in Z} phi^2(k/J), which the normalisation of phi makes about J."""
     top = math.ceil(spectra.bump_radius() * truncation)
@@ -61,3 +252,22 @@ def kpz_counterterm(eq: KPZ) -> float:
     if eq.renormalisation == "paper":
         return eq.coupling * eq.sigma**2 * mollifier_sum(eq.truncation)
     return eq.coupling * (kpz_stationary_slope(eq) + 0.5 * eq.sigma**2)
+
+
+# --- for the reader -----------------------------------------------------------------------------------------------
+def constants(eq: Equation) -> dict[str, float]:
+    """Name -> value at T of the constants of phi42, phi43 or kpz; empty for an equation without any."""
+    end = torch.tensor([eq.horizon], dtype=torch.float64)
+    if eq.name == "phi42":
+        ball, box, exact = float(ball_variance(eq, end)), float(box_variance(eq, end)), float(scheme_variance(eq)[-1])
+        return {"a paper": ball, "a continuum": box, "a exact": exact, "a paper / a exact": ball / exact}
+    if eq.name == "phi43":
+        c0, c1 = float(lattice_c0(eq, end)), float(lattice_c1(eq, end))
+        exact = float(scheme_variance(eq)[-1])
+        values = {"C0": c0, "C1": c1, "E X^2": exact, "sigma^2 C0 / E X^2": eq.sigma**2 * c0 / exact}
+        masses = {"paper": eq.sigma**2 * c0, "exact": exact}
+        return values | {f"C {kind}": 3 * value - 9 * eq.sigma**4 * c1 for kind, value in masses.items()}
+    if eq.name == "kpz":
+        kinds = {kind: kpz_counterterm(eq.replace(renormalisation=kind)) for kind in ("paper", "exact")}
+        return {"C paper": kinds["paper"], "C Cole-Hopf": kpz_cole_hopf(eq), "C exact": kinds["exact"]}
+    return {}

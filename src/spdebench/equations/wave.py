@@ -39,6 +39,7 @@ class Wave(Equation, name="wave"):
     multiplicative: ClassVar[bool] = True
     boundaries: ClassVar = ("periodic", "dirichlet")
     bases: ClassVar = ("fourier", "sine", "haar")
+    refinement: ClassVar[int] = 4
     schemes: ClassVar = {"paper": "leapfrog", "converged": "trigonometric"}
     remarks: ClassVar[str] = (
         "Every fifth frame is stored and the noise of five steps is summed: the path between is not in the file."

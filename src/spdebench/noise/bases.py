@@ -1,12 +1,15 @@
-"""Orthonormal bases of L^2(0,L) and what a grid sees of a series in them.
+"""Orthonormal bases of L^2 of a box and what a grid sees of a series in them.
 
-A basis pairs its real functions phi_q with the pairs (a, b) of the stream: `index` tells the number j = 1, 2, ... of the
-function that each member of each pair drives (0: none). `spectral` and `physical` turn the pairs, already multiplied by
-the square roots of the eigenvalues, into the coefficients or the values on a grid in O(J + N log N).
+A basis pairs its real functions phi_q with the pairs (a, b) of the stream: `index` tells the number j = 1, 2, .. of the
+function that each member of each pair drives (0: none), `members` its wave vector, `modes` the pair's number in the
+stream. This number belongs to the wave vector and not to the truncation, so that a smaller J is a projection of a
+larger one. `spectral` and `physical` turn the pairs, already multiplied by the square roots of the eigenvalues, into
+the coefficients or the values on a grid in O(functions + N^d log N).
 """
 
 from __future__ import annotations
 
+import copy
 import math
 from abc import ABC, abstractmethod
 
@@ -15,12 +18,14 @@ from torch import Tensor
 
 from spdebench.errors import UserError
 from spdebench.grids import Grid
+from spdebench.noise import lattice
 
 
 class Basis(ABC):
-    """The first functions of an orthonormal basis on one axis, up to a truncation J."""
+    """The first functions of an orthonormal basis on a box of ``dim`` dimensions, up to a truncation J."""
 
     name: str
+    dim: int = 1
     functions: int  # real functions in use
     pairs: int  # pairs of normals that a step needs
 
@@ -29,9 +34,18 @@ class Basis(ABC):
     def index(self) -> Tensor:
         """j of the function that each member of a pair drives, 0 for none: (pairs, 2)."""
 
+    @property
+    def modes(self) -> Tensor:
+        """The number of each pair in the stream: (pairs,), int64; in one dimension 0, 1, 2, ..."""
+        return torch.arange(self.pairs)
+
     @abstractmethod
     def resolved_by(self, grid: Grid) -> bool:
         """Whether the grid tells all functions apart, so that evaluating the series there does not fold."""
+
+    def folds_on(self, grid: Grid) -> bool:
+        """Whether two functions that do not vanish at the points look alike there."""
+        return not self.resolved_by(grid)
 
     @abstractmethod
     def spectral(self, z: Tensor, grid: Grid) -> Tensor:
@@ -45,47 +59,116 @@ class Basis(ABC):
         """Grid coefficients of the L^2 projection of the series onto the grid's modes."""
         if not self.resolved_by(grid):
             raise UserError(
-                f"{self.name} noise with {self.functions} functions is not resolved by {grid.points[0]} points"
+                f"{self.name} noise with {self.functions} functions is not resolved by {grid.points[0]} points an axis"
             )
         return self.spectral(z, grid)
 
 
-def make_basis(name: str, truncation: int) -> Basis:
-    """The basis called ``name`` with truncation J = ``truncation``."""
+def make_basis(name: str, truncation: int, dim: int = 1) -> Basis:
+    """The basis called ``name`` with truncation J = ``truncation`` in ``dim`` dimensions."""
     if truncation < 1:
         raise UserError(f"truncation must be at least 1, got {truncation}")
-    return {"fourier": Fourier, "sine": Sine, "haar": Haar}[name](truncation)
+    if name == "haar":
+        if dim != 1:
+            raise UserError(f"the Haar basis is one-dimensional; in {dim} dimensions use fourier or sine")
+        return Haar(truncation)
+    return {"fourier": Fourier, "sine": Sine}[name](truncation, dim)
 
 
-class Fourier(Basis):
-    """1/sqrt(L), sqrt(2/L) cos(2 pi k x/L), sqrt(2/L) sin(2 pi k x/L), k = 1..J/2: J+1 functions, periodic.
+class Lattice(Basis):
+    """A basis whose functions belong to wave vectors; `keeping` leaves out the pairs that do not matter."""
 
-    The pair (a, b) of harmonic k gives the coefficient c_k = (a + ib)/sqrt(2L) of exp(2 pi i k x/L). On N points a
-    harmonic k > N/2 is seen as k mod N. At Nyquist, k = N/2, the grid sees sqrt(2/L) a cos(pi j): the cosine with its
-    full weight (variance 2/L, so that Var dW/dt = (J+1)/L holds for J = N too) and nothing of the sine.
+    _members: Tensor  # (pairs, 2, dim), the zero vector marking an absent member (and the constant)
+
+    def __init__(self, truncation: int, dim: int, members: Tensor) -> None:
+        self.truncation, self.dim, self._members = truncation, dim, members
+        self._thinned = False
+        self._count()
+
+    def _count(self) -> None:
+        self.pairs = len(self._members)
+        self.functions = int(self.index.max()) if self.pairs else 0
+        self._seen: dict[tuple[Grid, str], lattice.Seen] = {}
+
+    def keeping(self, keep: Tensor) -> Lattice:
+        """The same basis with those pairs only for which ``keep`` (pairs,) holds; their numbers stay as they are."""
+        part = copy.copy(self)
+        part._members, part._thinned = self._members[keep], True
+        part._count()
+        return part
+
+    @property
+    def members(self) -> Tensor:
+        """The integer wave vector of the function that each member of a pair drives: (pairs, 2, dim)."""
+        return self._members
+
+    @property
+    def wavevectors(self) -> Tensor:
+        """The wave vector of each pair (of its first function, where they differ): (pairs, dim)."""
+        return self._members[:, 0]
+
+    def seen_by(self, grid: Grid, device: torch.device) -> lattice.Seen:
+        """The sum that takes pairs to the grid's coefficients, computed once for a grid and a device."""
+        key = (grid, str(device))
+        if key not in self._seen:
+            self._seen[key] = self._see(grid, device)
+        return self._seen[key]
+
+    @abstractmethod
+    def _see(self, grid: Grid, device: torch.device) -> lattice.Seen: ...
+
+    def _top(self, axis: int) -> int:
+        """The largest |k_i| along an axis."""
+        return int(self._members[..., axis].abs().max()) if self.pairs else 0
+
+
+class Fourier(Lattice):
+    """1/sqrt(V), sqrt(2/V) cos(kappa.x), sqrt(2/V) sin(kappa.x), kappa_i = 2 pi k_i/L_i: (J+1)^d functions, periodic.
+
+    One of k and -k is taken for all |k_i| <= J/2. The pair (a, b) of k gives the coefficient c_k = (a + ib)/sqrt(2V)
+    of exp(i kappa.x). On N points k is seen as k mod N. At Nyquist, where k and -k look alike, the grid sees
+    sqrt(2/V) a cos(kappa.x): the cosine with its full weight (variance 2/V, so that in one dimension
+    Var dW/dt = (J+1)/L holds for J = N too) and nothing of the sine.
     """
 
     name = "fourier"
 
-    def __init__(self, truncation: int) -> None:
+    def __init__(self, truncation: int, dim: int = 1) -> None:
         if truncation % 2:
             raise UserError(
                 f"truncation J={truncation}: a Fourier expansion has the harmonics |k| <= J/2, so J is even; "
                 f"try {truncation + 1}"
             )
         self.top = truncation // 2
-        self.functions = truncation + 1
-        self.pairs = self.top + 1
+        k = lattice.half_lattice(self.top, dim)
+        super().__init__(truncation, dim, k[:, None].expand(-1, 2, -1))
 
     @property
     def index(self) -> Tensor:
-        k = torch.arange(self.pairs)
-        return torch.stack((torch.where(k > 0, 2 * k, 1), torch.where(k > 0, 2 * k + 1, 0)), dim=-1)
+        constant = (self.wavevectors == 0).all(1)
+        number = torch.where(constant[:, None], torch.tensor([1, 0]), torch.tensor([1, 1])).flatten()
+        return (number.cumsum(0) * number).reshape(-1, 2)
+
+    @property
+    def modes(self) -> Tensor:
+        return lattice.pack(self.wavevectors)
 
     def resolved_by(self, grid: Grid) -> bool:
-        return 2 * self.top < grid.points[0]
+        return all(2 * self._top(a) < n for a, n in enumerate(grid.points))
+
+    def folds_on(self, grid: Grid) -> bool:
+        return any(2 * self._top(a) > n for a, n in enumerate(grid.points))
+
+    def _see(self, grid: Grid, device: torch.device) -> lattice.Seen:
+        return lattice.exponentials(self.wavevectors, grid, device)
 
     def spectral(self, z: Tensor, grid: Grid) -> Tensor:
+        if self.dim == 1 and not self._thinned:
+            return self._contiguous(z, grid)
+        return self.seen_by(grid, z.device)(z).unflatten(-1, grid.spectral_shape)
+
+    def _contiguous(self, z: Tensor, grid: Grid) -> Tensor:
+        """One dimension, all harmonics: the members that a coefficient sees lie side by side, and slices do."""
         n, scale = grid.points[0], 1 / math.sqrt(2 * grid.lengths[0])
         half, inner = n // 2, (n - 1) // 2  # inner: the largest harmonic with both a cosine and a sine
         kept = min(half, self.top) + 1
@@ -112,23 +195,44 @@ class Fourier(Basis):
         return out
 
 
-class Sine(Basis):
-    """sqrt(2/L) sin(k pi x/L), k = 1..J: J functions, zero at both ends. On N points k > N is seen as -(2N - k)."""
+class Sine(Lattice):
+    """prod_i sqrt(2/L_i) sin(k_i pi x_i/L_i), k_i = 1..J: J^d functions, zero on the boundary.
+
+    A pair drives two neighbours along the last axis, k_d = 2m+1 and 2m+2. On N points k > N is seen as -(2N - k).
+    """
 
     name = "sine"
 
-    def __init__(self, truncation: int) -> None:
-        self.functions = truncation
-        self.pairs = (truncation + 1) // 2
+    def __init__(self, truncation: int, dim: int = 1) -> None:
+        super().__init__(truncation, dim, lattice.positive_lattice(truncation, dim))
 
     @property
     def index(self) -> Tensor:
-        return _consecutive(self.pairs, self.functions)
+        number = (self._members > 0).all(-1).to(torch.int64).flatten()
+        return (number.cumsum(0) * number).reshape(-1, 2)
+
+    @property
+    def modes(self) -> Tensor:
+        k = self.wavevectors.clone()
+        k[:, -1] = (k[:, -1] - 1) // 2
+        return lattice.pack(k)
 
     def resolved_by(self, grid: Grid) -> bool:
-        return self.functions < grid.points[0]
+        return all(self._top(a) < n for a, n in enumerate(grid.points))
+
+    def folds_on(self, grid: Grid) -> bool:
+        return any(self._top(a) > n for a, n in enumerate(grid.points))
+
+    def _see(self, grid: Grid, device: torch.device) -> lattice.Seen:
+        return lattice.sines(self._members.reshape(-1, self.dim), grid, device)
 
     def spectral(self, z: Tensor, grid: Grid) -> Tensor:
+        if self.dim == 1 and not self._thinned:
+            return self._contiguous(z, grid)
+        return self.seen_by(grid, z.device)(torch.view_as_real(z).flatten(-2)).unflatten(-1, grid.points)
+
+    def _contiguous(self, z: Tensor, grid: Grid) -> Tensor:
+        """One dimension, all sines: slices do."""
         n = grid.points[0]
         beta = torch.view_as_real(z).flatten(-2)
         out = beta.new_zeros((*z.shape[:-1], n))
@@ -182,10 +286,7 @@ class Haar(Basis):
     def physical(self, z: Tensor, grid: Grid) -> Tensor:
         cells, n = self.cells(z, grid.lengths[0]), grid.points[0]
         m = cells.shape[-1]
-        if m % n == 0:
-            field = cells[..., :: m // n]
-        else:
-            field = cells[..., torch.arange(n, device=z.device) * m // n]
+        field = cells[..., :: m // n] if m % n == 0 else cells[..., torch.arange(n, device=z.device) * m // n]
         if not grid.periodic:
             field[..., 0] = 0
         return field

@@ -3,6 +3,8 @@
     cylindrical   lambda = 1
     q_wiener      lambda_j = (floor(j/2) + 1)^-(2r+1+eps),   r = 2, eps = 0.001     (1-D; paper, appendix on Q-Wiener)
     mollified     lambda_k = phi(k eps)^2,                   eps = 1/J              (KPZ; Hairer 2013, section 2.1)
+    gaussian      lambda_k = exp(-alpha |k|^2),              alpha = 0.005          (NSE; paper, 2-D Q-Wiener)
+                  lambda_k = exp(-alpha |2 pi k|^2)          in the authors' code
 """
 
 from __future__ import annotations
@@ -38,3 +40,8 @@ def bump_radius() -> float:
 def mollifier(k: Tensor, truncation: int) -> Tensor:
     """phi(k/J), the factor of harmonic k of the mollified noise."""
     return bump(k.to(torch.float64) / truncation, bump_radius())
+
+
+def gaussian(k: Tensor, alpha: float) -> Tensor:
+    """lambda_k = exp(-alpha |k|^2) for vectors k (..., dim): wave numbers over 2 pi (paper) or wave numbers (code)."""
+    return torch.exp(-alpha * k.square().sum(-1))

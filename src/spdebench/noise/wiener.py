@@ -56,7 +56,7 @@ class Wiener:
         roots = self.roots.to(device)
         budget = CPU_BLOCK if torch.device(device).type == "cpu" else CUDA_BLOCK
         white = bool((roots == 1).all())
-        modes = torch.arange(self.basis.pairs, device=device)
+        modes = self.basis.modes.to(device)
         for z in paths.blocks(states, modes, steps, horizon, budget, group):
             if not white:
                 torch.view_as_real(z).mul_(roots)

@@ -2,6 +2,7 @@
 
 from spdebench.report.figures import (
     KINDS,
+    TABLES,
     plot_noise,
     plot_solution,
     plot_spectrum,
@@ -12,6 +13,6 @@ from spdebench.report.figures import (
 from spdebench.report.style import save
 
 __all__ = [
-    "KINDS", "plot_noise", "plot_solution", "plot_spectrum", "plot_statistics", "plot_truncation", "save",
+    "KINDS", "TABLES", "plot_noise", "plot_solution", "plot_spectrum", "plot_statistics", "plot_truncation", "save",
     "truncation_table",
 ]

@@ -5,7 +5,6 @@ matplotlib is imported when something is drawn, never before; its global setting
 
 from __future__ import annotations
 
-import contextlib
 import dataclasses
 import functools
 import os
@@ -19,6 +18,7 @@ import numpy as np
 from spdebench.data import Dataset
 from spdebench.equations import Equation
 from spdebench.errors import UserError
+from spdebench.files import replacing
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -178,15 +178,6 @@ def save(figure: Figure, path: str | os.PathLike[str], dpi: int = 150) -> Path:
     suffix = target.suffix.lower()
     if suffix not in _METADATA:
         raise UserError(f"cannot write '{target.name}': a figure's name ends in {', '.join(_METADATA)}")
-    temporary = target.with_name(f".{target.name}.{os.getpid()}.tmp")
-    try:
-        target.parent.mkdir(parents=True, exist_ok=True)
-        with style.context(["default", STYLE]):
-            figure.savefig(temporary, format=suffix[1:], dpi=dpi, metadata=_METADATA[suffix])
-        os.replace(temporary, target)
-    except OSError as error:
-        raise UserError(f"cannot write {target} ({error.strerror or error}); choose another place") from None
-    finally:
-        with contextlib.suppress(OSError):
-            temporary.unlink(missing_ok=True)
+    with replacing(target) as temporary, style.context(["default", STYLE]):
+        figure.savefig(temporary, format=suffix[1:], dpi=dpi, metadata=_METADATA[suffix])
     return target

@@ -1,12 +1,14 @@
 """Schemes and the one time loop. Importing this package declares the schemes."""
 
 from spdebench.solvers.base import SCHEMES, Scheme, make_scheme
+from spdebench.solvers.crank_nicolson import CrankNicolson
 from spdebench.solvers.dispersive import NormalForm
 from spdebench.solvers.hyperbolic import Leapfrog, Trigonometric
 from spdebench.solvers.loop import Trajectories, simulate, solve
 from spdebench.solvers.parabolic import ETDRK4, SemiImplicit
+from spdebench.solvers.wick import Wick
 
 __all__ = [
-    "ETDRK4", "SCHEMES", "Leapfrog", "NormalForm", "Scheme", "SemiImplicit", "Trajectories",
-    "Trigonometric", "make_scheme", "simulate", "solve",
+    "ETDRK4", "SCHEMES", "CrankNicolson", "Leapfrog", "NormalForm", "Scheme", "SemiImplicit", "Trajectories",
+    "Trigonometric", "Wick", "make_scheme", "simulate", "solve",
 ]

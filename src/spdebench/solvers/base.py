@@ -44,7 +44,12 @@ class Scheme(ABC):
         self.equation, self.grid, self.interval, self.device = equation, grid, interval, device
         self.substeps = equation.substeps
         self.tau = interval / equation.substeps
+        self.masses = equation.masses()
         self.prepare()
+
+    def mass(self, n: int) -> float:
+        """m_n of the linear term m_n u that renormalisation adds on noise interval n."""
+        return self.masses[n] if self.masses else 0.0
 
     @abstractmethod
     def prepare(self) -> None:

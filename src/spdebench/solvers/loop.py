@@ -1,7 +1,12 @@
-"""The one time loop: noise intervals in, stored frames out."""
+"""The one time loop: noise intervals in, stored frames out.
+
+On the processor a batch is solved a few samples at a time, so that what a step touches stays in the cache; samples do
+not know of each other, and the result does not depend on this.
+"""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
@@ -11,7 +16,14 @@ from torch import Tensor
 from spdebench.equations import Equation
 from spdebench.errors import UserError
 from spdebench.grids import Grid
+from spdebench.noise import Wiener
 from spdebench.solvers.base import Scheme, make_scheme
+
+CPU_POINTS = 1 << 15
+"""Points of all fields that are solved together on the processor."""
+
+CPU_COEFFICIENTS = 1 << 17
+"""Numbers of a block of increments that is brought to the grid at once on the processor."""
 
 
 @dataclass(frozen=True)
@@ -21,6 +33,15 @@ class Trajectories:
     u0: Tensor
     dw: Tensor
     u: Tensor
+
+    @staticmethod
+    def empty(n: int, frames: int, grid: Grid, dtype: torch.dtype, device: torch.device | str) -> Trajectories:
+        """Room for n samples of frames t_0..t_frames; u0 is a view of u."""
+        u = torch.empty((n, frames + 1, *grid.points), dtype=dtype, device=device)
+        return Trajectories(u[:, 0], torch.zeros_like(u), u)
+
+    def rows(self, first: int, count: int) -> Trajectories:
+        return Trajectories(*(x.narrow(0, first, count) for x in (self.u0, self.dw, self.u)))
 
 
 def simulate(
@@ -39,14 +60,35 @@ def simulate(
     grid = equation.solving_grid
     wiener = equation.wiener(grid)
     scheme = make_scheme(equation, equation.horizon / equation.noise_steps, device)
-    u0 = equation.initial(grid, seed, samples, device)
+    out = Trajectories.empty(len(samples), equation.frames // every, equation.grid, out_dtype, device)
+    size = _together(len(samples), grid, device)
+    for first in range(0, len(samples), size):
+        rows = samples[first : first + size]
+        u0 = equation.initial(grid, seed, rows, device)
+        _advance(equation, scheme, u0, _increments(equation, wiener, scheme, seed, rows), out.rows(first, len(rows)))
+    _guard(equation, out.u, samples)
+    return Trajectories(out.u0.clone(), out.dw, out.u)
 
-    def increments() -> Iterator[Tensor]:
-        group = equation.steps // equation.noise_steps
-        for z in wiener.blocks(seed, samples, equation.steps, equation.horizon, group=group, device=device):
-            yield wiener.physical(z) if scheme.noise_form == "physical" else wiener.spectral(z)
 
-    return _advance(equation, scheme, u0, increments(), out_dtype, every)
+def _together(n: int, grid: Grid, device: torch.device | str) -> int:
+    """How many samples are solved at a time."""
+    if torch.device(device).type != "cpu":
+        return max(1, n)
+    return max(1, CPU_POINTS // math.prod(grid.points))
+
+
+def _increments(
+    equation: Equation, wiener: Wiener, scheme: Scheme, seed: int, samples: Sequence[int]
+) -> Iterator[Tensor]:
+    """dW on the solving grid in the scheme's form, block by block in time."""
+    group = equation.steps // equation.noise_steps
+    show = wiener.physical if scheme.noise_form == "physical" else wiener.spectral
+    each = len(samples) * math.prod(wiener.grid.spectral_shape)
+    blocks = wiener.blocks(seed, samples, equation.steps, equation.horizon, group=group, device=scheme.device)
+    for z in blocks:
+        length = z.shape[1] if z.device.type != "cpu" else max(1, CPU_COEFFICIENTS // each)
+        for part in z.split(length, dim=1):
+            yield show(part)
 
 
 def solve(equation: Equation, u0: Tensor, dw: Tensor) -> Tensor:
@@ -70,6 +112,7 @@ def solve(equation: Equation, u0: Tensor, dw: Tensor) -> Tensor:
         )
     device = dw.device
     scheme = make_scheme(equation, equation.horizon / equation.noise_steps, device)
+    out = Trajectories.empty(len(u0), equation.frames, stored, torch.float64, device)
     repeats = equation.noise_steps // (shape[1] - 1)
     start = _between(stored, grid, u0.to(dtype=torch.float64, device=device))
 
@@ -79,26 +122,20 @@ def solve(equation: Equation, u0: Tensor, dw: Tensor) -> Tensor:
             values = values.expand(-1, repeats, *grid.points)
             yield values if scheme.noise_form == "physical" else grid.transform(values)
 
-    return _advance(equation, scheme, start, increments(), torch.float64, 1).u
+    _advance(equation, scheme, start, increments(), out)
+    _guard(equation, out.u, range(len(u0)))
+    return out.u
 
 
 def _advance(
-    equation: Equation,
-    scheme: Scheme,
-    u0: Tensor,
-    increments: Iterable[Tensor],
-    out_dtype: torch.dtype,
-    every: int,
-) -> Trajectories:
-    """Step through all noise intervals; ``increments`` yields blocks of them in the scheme's form."""
-    stored, grid, frames = equation.grid, equation.solving_grid, equation.frames // every
-    stride = equation.noise_steps // frames
-    shape = (u0.shape[0], frames + 1, *stored.points)
-    u = torch.empty(shape, dtype=out_dtype, device=u0.device)
-    dw = torch.zeros(shape, dtype=out_dtype, device=u0.device)
+    equation: Equation, scheme: Scheme, u0: Tensor, increments: Iterable[Tensor], out: Trajectories
+) -> None:
+    """Step through all noise intervals and write the frames; ``increments`` yields blocks in the scheme's form."""
+    stride = equation.noise_steps // (out.u.shape[1] - 1)
+    spectral = scheme.noise_form == "spectral"
     total: Tensor | None = None
     state = scheme.start(u0)
-    u[:, 0] = _between(grid, stored, u0)
+    out.u[:, 0] = _stored(u0, False, equation)
     n = 0
     for block in increments:
         for increment in block.unbind(1):
@@ -106,11 +143,20 @@ def _advance(
             total = increment if total is None else total + increment
             n += 1
             if n % stride == 0:
-                dw[:, n // stride] = _stored_noise(total, scheme.noise_form == "spectral", grid, stored)
-                u[:, n // stride] = _between(grid, stored, scheme.field(state))
+                out.dw[:, n // stride] = _stored(total, spectral, equation)
+                out.u[:, n // stride] = _stored(scheme.field(state), False, equation)
                 total = None
-    _guard(equation, u)
-    return Trajectories(u[:, 0].clone(), dw, u)
+
+
+def _stored(values: Tensor, spectral: bool, equation: Equation) -> Tensor:
+    """What the stored points see of values (or coefficients) on the solving grid: its low modes, or every so-many-th
+    point."""
+    grid, stored = equation.solving_grid, equation.grid
+    if equation.strided or grid.points == stored.points:
+        field = grid.inverse(values) if spectral else values
+        steps = [n // m for n, m in zip(grid.points, stored.points, strict=True)]
+        return field[(..., *(slice(None, None, s) for s in steps))]
+    return stored.inverse(grid.resize(values, stored)) if spectral else _between(grid, stored, values)
 
 
 def _between(source: Grid, target: Grid, field: Tensor) -> Tensor:
@@ -120,12 +166,7 @@ def _between(source: Grid, target: Grid, field: Tensor) -> Tensor:
     return target.inverse(source.resize(source.transform(field), target))
 
 
-def _stored_noise(values: Tensor, spectral: bool, grid: Grid, stored: Grid) -> Tensor:
-    """The increment at the stored points, from coefficients or values on the solving grid."""
-    return stored.inverse(grid.resize(values, stored)) if spectral else _between(grid, stored, values)
-
-
-def _guard(equation: Equation, u: Tensor) -> None:
+def _guard(equation: Equation, u: Tensor, samples: Sequence[int]) -> None:
     """Refuse non-finite trajectories, naming sample, step and a remedy."""
     bad = ~torch.isfinite(u).flatten(2).all(-1)
     if not bool(bad.any()):
@@ -134,6 +175,6 @@ def _guard(equation: Equation, u: Tensor) -> None:
     step = frame * equation.steps // (u.shape[1] - 1)
     dt = equation.horizon / equation.noise_steps / equation.substeps
     raise UserError(
-        f"{equation.name}: non-finite at step {step} of {equation.steps}, sample {sample} of the batch; "
+        f"{equation.name}: non-finite at step {step} of {equation.steps}, sample {samples[sample]}; "
         f"dt={dt:.3g} is too large. Try steps={equation.steps * 4} or substeps={equation.substeps * 4}"
     )

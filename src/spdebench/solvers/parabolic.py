@@ -10,7 +10,7 @@ from spdebench.solvers.phi import phi_functions
 
 
 class SemiImplicit(Scheme, name="semi_implicit"):
-    """u' = (1 - tau L)^-1 (u + tau F(u) + sigma dW): linearly implicit (backward) Euler.
+    """u' = (1 - tau L)^-1 (u + tau (F(u) + m_n u) + sigma dW): linearly implicit (backward) Euler.
 
     Strong order in tau for additive noise: 1/4 for space-time white noise in one dimension (the linear part cannot
     resolve modes with tau lambda > 1), 1 for noise of fixed truncation (Jentzen and Kloeden 2011, chapter 6). With
@@ -27,27 +27,29 @@ class SemiImplicit(Scheme, name="semi_implicit"):
         if self.grid.periodic:
             self.damping = self.damping[..., None].contiguous()  # acts on real and imaginary parts
 
-    def start(self, u0: Tensor) -> Tensor:
-        return u0
+    def start(self, u0: Tensor) -> tuple[Tensor, int]:
+        return u0, 0
 
-    def step(self, state: Tensor, dw: Tensor) -> Tensor:
+    def step(self, state: tuple[Tensor, int], dw: Tensor) -> tuple[Tensor, int]:
+        u, n = state
+        growth = 1 + self.tau * self.mass(n)
         for _ in range(self.substeps):
-            c = self.grid.transform(self.drift(state).mul_(self.tau).add_(state))
+            c = self.grid.transform(self.drift(u).mul_(self.tau).add_(u, alpha=growth))
             c.add_(dw, alpha=self.gain)
             (torch.view_as_real(c) if self.grid.periodic else c).mul_(self.damping)
-            state = self.grid.inverse(c)
-        return state
+            u = self.grid.inverse(c)
+        return u, n + 1
 
-    def field(self, state: Tensor) -> Tensor:
-        return state
+    def field(self, state: tuple[Tensor, int]) -> Tensor:
+        return state[0]
 
 
 class ETDRK4(Scheme, name="etdrk4"):
-    """c_t = L c + F(c) + sigma dW/h on coefficients, the noise constant over the interval h: exponential Runge-Kutta.
+    """c_t = L c + F(c) + m_n c + sigma dW/h on coefficients, the noise constant over the interval h.
 
-    Cox and Matthews 2002, order 4; constant forcing, and so the linear equation, is solved exactly:
-    X' = e^-z X + (1 - e^-z)/z sigma dW, z = lambda h. Against the continuous path the strong order is that of replacing
-    the noise by its averages over h: 1/4 for space-time white noise in one dimension, 1 for fixed truncation.
+    Exponential Runge-Kutta, Cox and Matthews 2002, order 4; constant forcing, and so the linear equation, is solved
+    exactly: X' = e^-z X + (1 - e^-z)/z sigma dW, z = lambda h. Against the continuous path the strong order is that of
+    replacing the noise by its averages over h: 1/4 for space-time white noise in one dimension, 1 for fixed truncation.
     """
 
     noise_form = "spectral"
@@ -63,20 +65,26 @@ class ETDRK4(Scheme, name="etdrk4"):
         self.f2 = self.tau * 2 * (p2 - 2 * p3)
         self.f3 = self.tau * (4 * p3 - p2)
 
-    def start(self, u0: Tensor) -> Tensor:
-        return self.grid.transform(u0)
+    def start(self, u0: Tensor) -> tuple[Tensor, int]:
+        return self.grid.transform(u0), 0
 
-    def step(self, state: Tensor, dw: Tensor) -> Tensor:
-        force = dw * (self.equation.sigma / self.interval)
+    def step(self, state: tuple[Tensor, int], dw: Tensor) -> tuple[Tensor, int]:
+        c, n = state
+        force, mass = dw * (self.equation.sigma / self.interval), self.mass(n)
+
+        def slope(at: Tensor) -> Tensor:
+            out = self.nonlinear(at).add_(force)
+            return out.add_(at, alpha=mass) if mass else out
+
         for _ in range(self.substeps):
-            n0 = self.nonlinear(state).add_(force)
-            a = self.half * state + self.q * n0
-            n1 = self.nonlinear(a).add_(force)
-            b = self.half * state + self.q * n1
-            n2 = self.nonlinear(b).add_(force)
-            n3 = self.nonlinear(self.half * a + self.q * (2 * n2 - n0)).add_(force)
-            state = self.full * state + self.f1 * n0 + self.f2 * (n1 + n2) + self.f3 * n3
-        return state
+            n0 = slope(c)
+            a = self.half * c + self.q * n0
+            n1 = slope(a)
+            b = self.half * c + self.q * n1
+            n2 = slope(b)
+            n3 = slope(self.half * a + self.q * (2 * n2 - n0))
+            c = self.full * c + self.f1 * n0 + self.f2 * (n1 + n2) + self.f3 * n3
+        return c, n + 1
 
-    def field(self, state: Tensor) -> Tensor:
-        return self.grid.inverse(state)
+    def field(self, state: tuple[Tensor, int]) -> Tensor:
+        return self.grid.inverse(state[0])

@@ -1,0 +1,35 @@
+# Every target sets up .venv by itself; only Python 3.11+ and a package index are needed.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+export OMP_NUM_THREADS ?= 1
+
+.PHONY: setup demo test test-slow bench lint clean
+
+setup: $(VENV)/.ready
+
+$(VENV)/.ready: pyproject.toml constraints.txt
+	$(PYTHON) -c 'import sys; sys.exit("Python 3.11 or newer is needed, this is " + sys.version.split()[0]) if sys.version_info < (3, 11) else None'
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e ".[dev,oracle]"
+	touch $@
+
+demo: setup
+	$(BIN)/python examples/demo.py
+
+test: setup lint
+	$(BIN)/python -m pytest -n 2 --dist worksteal
+
+test-slow: setup
+	$(BIN)/python -m pytest -m slow
+
+bench: setup
+	$(BIN)/spdebench bench data
+	$(BIN)/spdebench bench metrics
+
+lint: setup
+	$(BIN)/ruff check src tests examples
+	$(BIN)/mypy
+
+clean:
+	rm -rf $(VENV) demo build dist .pytest_cache .mypy_cache .ruff_cache

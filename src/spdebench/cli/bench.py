@@ -1,0 +1,55 @@
+"""``spdebench bench``: speed as a ratio, measured in one run."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import torch
+import typer
+
+from spdebench.cli.output import Device, Json, print_json, print_table
+from spdebench.data.bench import bench_equation, standard_cases
+from spdebench.data.generate import check_device
+from spdebench.errors import unknown
+from spdebench.metrics.bench import bench as bench_metrics
+
+app = typer.Typer(help="Speed as a ratio, measured in one run.", no_args_is_help=True, rich_markup_mode=None)
+
+
+@app.command()
+def data(
+    only: Annotated[str, typer.Option(help="One case, such as 'phi41' or 'phi41 dirichlet'.")] = "",
+    n: Annotated[int, typer.Option("-n", help="Samples of each case.")] = 1200,
+    device: Device = "cpu",
+    as_json: Json = False,
+) -> None:
+    """Generation against its floor (as many normals, and the same transforms), ms a sample, one thread."""
+    torch.set_num_threads(1)
+    check_device(device)
+    cases = dict(standard_cases())
+    if only and only not in cases:
+        raise unknown("case", only, cases)
+    rows = []
+    for label, equation in cases.items():
+        if only in ("", label):
+            t = bench_equation(equation, n, device, label)
+            rows.append(
+                {
+                    "case": label,
+                    "n": n,
+                    "ms/sample": t.solver,
+                    "floor": t.floor,
+                    "normals": t.normals,
+                    "transforms": t.transforms,
+                    "ratio": t.ratio,
+                }
+            )
+    print_json(rows) if as_json else print_table(rows)
+
+
+@app.command()
+def metrics(as_json: Json = False) -> None:
+    """The paper's metrics against plain loops, ms, one thread."""
+    torch.set_num_threads(1)
+    rows = bench_metrics()
+    print_json(rows) if as_json else print_table(rows)

@@ -1,0 +1,124 @@
+"""``spdebench data``: look at, check, describe, import and export dataset files."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import torch
+import typer
+
+from spdebench import data as datasets
+from spdebench.cli.output import Device, Json, print_json, print_table, size
+from spdebench.data.card import card_facts, render_card
+from spdebench.data.published import export_published, import_published
+from spdebench.errors import UserError
+from spdebench.files import write_text
+
+app = typer.Typer(
+    help="Look at, check, describe, import and export dataset files.", no_args_is_help=True, rich_markup_mode=None
+)
+File = Annotated[Path, typer.Argument(help="A native dataset file.")]
+
+
+@app.command()
+def info(file: File, as_json: Json = False) -> None:
+    """Say what a file holds, reading its metadata only."""
+    ds = datasets.open_dataset(file)
+    facts = {
+        "file": str(file),
+        "bytes": file.stat().st_size,
+        "n": len(ds),
+        "columns": {k: list(v) for k, v in ds.shapes.items()},
+        "identity": ds.identity,
+        "made": ds.made,
+        "chunks": len(ds.chunk_digests),
+    }
+    if as_json:
+        print_json(facts)
+        return
+    typer.echo(f"{file} ({size(file.stat().st_size)}), {len(ds)} samples")
+    if ds.imported:
+        typer.echo(f"imported: {ds.identity['published']}")
+    else:
+        e = ds.equation
+        typer.echo(
+            f"{e.title}: {e.formula}\nedition {e.edition}, scheme {e.scheme}, seed {ds.spec.seed}, task {e.task}"
+        )
+        print_table([{"field": k, "value": v} for k, v in ds.identity["fields"].items()])
+    print_table([{"column": k, "shape of a row": "x".join(map(str, v))} for k, v in ds.shapes.items()])
+
+
+@app.command()
+def verify(
+    file: File,
+    everything: Annotated[
+        bool, typer.Option("--all", help="Solve every chunk again, not the first and last only.")
+    ] = False,
+    device: Device = "cpu",
+    as_json: Json = False,
+) -> None:
+    """Compare the checksums, solve samples again from their seeds and compare."""
+    torch.set_num_threads(1)
+    ds = datasets.open_dataset(file)
+    result = datasets.verify(ds, everything=everything, device=device)
+    if as_json:
+        print_json({**vars(result), "good": result.good})
+    else:
+        typer.echo(f"{result.chunks} checksums match")
+        if result.solved == 0:
+            typer.echo("imported file: it has no seed, nothing was solved again")
+        elif result.identical == result.solved:
+            typer.echo(f"{result.solved} samples solved again from seed {ds.spec.seed}: the same bits")
+        else:
+            make = "the same" if result.same_make else "other"
+            typer.echo(
+                f"{result.solved} samples solved again: {result.identical} to the bit, largest difference "
+                f"{result.largest:.1e} of max|u| ({make} versions or device than made the file)"
+            )
+    if not result.good:
+        raise typer.Exit(1)
+
+
+@app.command()
+def card(
+    file: File,
+    out: Annotated[Path | None, typer.Option(help="Write the card there instead of printing it.")] = None,
+    samples: Annotated[int, typer.Option(help="Samples solved in other ways to state the floor.")] = 16,
+    device: Device = "cpu",
+    as_json: Json = False,
+) -> None:
+    """The card: what the data is, and how far it is from the truth."""
+    if samples < 2:
+        raise UserError(f"samples must be at least 2 for a standard error, got {samples}")
+    torch.set_num_threads(1)
+    facts = card_facts(datasets.open_dataset(file), samples, device)
+    if as_json:
+        print_json(facts)
+    elif out:
+        write_text(out, render_card(facts))
+        typer.echo(f"{out}")
+    else:
+        typer.echo(render_card(facts))
+
+
+@app.command("import")
+def import_(
+    source: Annotated[Path, typer.Argument(help="A file of the authors' published flat layout.")],
+    out: Annotated[Path, typer.Option(help="Folder for the native file.")] = Path("data"),
+    variant: Annotated[str, typer.Option(help="auto, 1d, kdv, phi42 or ns.")] = "auto",
+) -> None:
+    """Bring a published flat Parquet file in as a native one."""
+    path = import_published(source, out, variant=variant)
+    typer.echo(f"{path} ({size(path.stat().st_size)})\nnext: spdebench data info {path}")
+
+
+@app.command()
+def export(
+    file: File,
+    out: Annotated[Path, typer.Option(help="Folder for the flat file.")] = Path("data"),
+    name: Annotated[str | None, typer.Option(help="File name instead of {SPDE}-{task}-{J}-{n}.parquet.")] = None,
+) -> None:
+    """Write a dataset in the authors' published flat layout."""
+    path = export_published(datasets.open_dataset(file), out, name=name)
+    typer.echo(f"{path} ({size(path.stat().st_size)})")

@@ -1,0 +1,67 @@
+"""``spdebench generate``: make a dataset."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import torch
+import typer
+
+from spdebench import data, spec
+from spdebench.cli.output import Device, Json, Words, duration, print_json, size
+from spdebench.data.generate import check_device, check_disk, check_folder, disk_bytes, estimate
+from spdebench.equations import EQUATIONS
+from spdebench.progress import Progress
+
+
+def generate(
+    equation: Annotated[str, typer.Argument(help="Name of the equation; see 'spdebench list equations'.")],
+    words: Words = None,
+    n: Annotated[int, typer.Option("-n", help="Number of samples.")] = 1200,
+    seed: Annotated[int, typer.Option(help="The realisation is a function of seed and sample.")] = 0,
+    out: Annotated[Path, typer.Option(help="Folder for the file.")] = Path("data"),
+    chunk: Annotated[int, typer.Option(help="Samples solved together (0: automatic); part of the identity.")] = 0,
+    workers: Annotated[int, typer.Option(help="Processes.")] = 1,
+    device: Device = "cpu",
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Say size and time, make nothing.")] = False,
+    as_json: Json = False,
+) -> None:
+    """Make a dataset: resumable, atomic, the same bytes for the same spec."""
+    torch.set_num_threads(1)
+    chosen = spec.build(EQUATIONS[equation], spec.parse_words(words or []), equation)
+    identity = data.DatasetSpec(equation=chosen, n=n, seed=seed, chunk=chunk)
+    path = out / identity.file_name
+    check_device(device)
+    if dry_run:
+        check_disk(identity, out)
+        file_bytes, seconds = estimate(identity, workers, device)
+        facts = {"file": str(path), "bytes": file_bytes, "peak_disk_bytes": disk_bytes(identity), "seconds": seconds}
+        if as_json:
+            print_json(facts)
+        else:
+            peak = size(disk_bytes(identity))
+            typer.echo(f"{n} samples, about {size(file_bytes)} ({peak} while it is made), about {duration(seconds)}")
+            typer.echo(f"{path}")
+        return
+    existed = path.exists()
+    if not existed:
+        check_folder(out)
+        check_disk(identity, out)
+    if not as_json and not existed:
+        what = f"{chosen.title}, {chosen.edition} edition, J={chosen.truncation}"
+        typer.echo(f"{n} samples of {what}, about {size(n * identity.sample_bytes)}")
+    with Progress(n, "samples") as bar:
+
+        def report(fresh: int, found: int, largest: float) -> None:
+            bar.skip(found)
+            bar.advance(fresh, f"max|u| {largest:.3g}")
+
+        path = data.generate(
+            chosen, n=n, seed=seed, out=out, chunk=chunk, workers=workers, device=device, report=report
+        )
+    if as_json:
+        print_json({"file": str(path), "bytes": path.stat().st_size, "made": not existed})
+        return
+    typer.echo(f"{path} ({size(path.stat().st_size)}{', there already' if existed else ''})")
+    typer.echo(f"next: spdebench data verify {path}")

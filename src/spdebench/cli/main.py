@@ -1,0 +1,74 @@
+"""The command ``spdebench``: collects the verbs, prints a user's mistake in one line and exits with 2."""
+
+from __future__ import annotations
+
+import sys
+import warnings
+from typing import Any, NoReturn
+
+import typer
+
+from spdebench.cli import bench, data, doctor, evaluate, generate, plot, show
+from spdebench.engines import keep_freed_memory
+from spdebench.errors import FoldingWarning, UserError
+
+app = typer.Typer(
+    name="spdebench",
+    help="The benchmark for learning stochastic PDEs.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    rich_markup_mode=None,
+)
+app.command("list")(show.list_names)
+app.command("show")(show.show)
+app.command("generate")(generate.generate)
+app.add_typer(data.app, name="data")
+app.command("evaluate")(evaluate.evaluate)
+app.command("plot")(plot.plot)
+app.add_typer(bench.app, name="bench")
+app.command("doctor")(doctor.doctor)
+
+
+def main(arguments: list[str] | None = None) -> None:
+    """Run the command line; every way out is an exit code."""
+    keep_freed_memory()
+    warnings.showwarning = _one_line
+    try:
+        code = app(arguments, standalone_mode=False)
+    except UserError as error:
+        _fail(str(error))
+    except KeyboardInterrupt:
+        _interrupted()
+    except MemoryError:
+        _fail("out of memory; use a smaller chunk= or fewer workers")
+    except BrokenPipeError:
+        sys.exit(1)
+    except Exception as error:
+        if hasattr(error, "format_message") and hasattr(error, "exit_code"):  # the parser's own complaints
+            _fail(" ".join(error.format_message().split()))
+        if type(error).__name__ == "Abort":  # the parser's word for Ctrl-C
+            _interrupted()
+        raise
+    if code == 130:  # the parser has caught Ctrl-C itself
+        _interrupted()
+    sys.exit(code if isinstance(code, int) else 0)
+
+
+def _interrupted() -> NoReturn:
+    sys.stderr.write("\ninterrupted; what is finished is kept, the same command goes on from there\n")
+    sys.exit(130)
+
+
+def _fail(message: str) -> NoReturn:
+    sys.stderr.write(f"error: {message}\n")
+    sys.exit(2)
+
+
+def _one_line(message: Any, category: type[Warning], filename: str, lineno: int, *rest: Any) -> None:
+    origin = "" if issubclass(category, FoldingWarning) else f" ({filename}:{lineno})"
+    sys.stderr.write(f"warning: {message}{origin}\n")
+
+
+if __name__ == "__main__":
+    main()

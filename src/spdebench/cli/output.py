@@ -1,0 +1,62 @@
+"""How verbs speak: aligned tables for people, one JSON document for programs."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Sequence
+from typing import Annotated, Any
+
+import typer
+
+Json = Annotated[bool, typer.Option("--json", help="Print one JSON document instead of text.")]
+Device = Annotated[str, typer.Option("--device", help="cpu or cuda.")]
+Words = Annotated[list[str] | None, typer.Argument(metavar="[KEY=VALUE]...", help="Fields of the spec.")]
+
+
+def print_json(value: Any) -> None:
+    """One JSON document; what is not finite is null."""
+    typer.echo(json.dumps(_plain(value), indent=2, allow_nan=False))
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {str(k): _plain(v) for k, v in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(v) for v in value]
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
+    return value
+
+
+def print_table(rows: Sequence[dict[str, Any]]) -> None:
+    """Rows with the same keys as columns, numbers to four digits."""
+    if not rows:
+        return
+    cells = [[_text(v) for v in row.values()] for row in rows]
+    header = list(rows[0])
+    widths = [max(len(line[i]) for line in [header, *cells]) for i in range(len(header))]
+    for line in [header, ["-" * w for w in widths], *cells]:
+        typer.echo("  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip())
+
+
+def _text(value: Any) -> str:
+    if value is None:
+        return "-"
+    return f"{value:.4g}" if isinstance(value, float) else str(value)
+
+
+def size(count: float) -> str:
+    """Bytes for people."""
+    for unit in ("B", "kB", "MB", "GB"):
+        if count < 1000:
+            return f"{count:.3g} {unit}"
+        count /= 1000
+    return f"{count:.3g} TB"
+
+
+def duration(seconds: float) -> str:
+    """Seconds for people."""
+    if seconds < 60:
+        return f"{seconds:.2g} s"
+    return f"{int(seconds) // 60} min {int(seconds) % 60:02d} s" if seconds < 3600 else f"{seconds / 3600:.2g} h"

@@ -1,0 +1,149 @@
+"""Wave vectors k in Z^d: half lattices, their numbers in the stream, and how a grid sees a sum over them.
+
+A grid of N points an axis sees exp(2 pi i k.x) as k mod N, and sin(pi k x) as +-sin(pi m x), m = 0..N-1. Evaluating a
+series at the points is therefore a sum, for every coefficient of the grid, over the members of the series that it sees
+there. `Seen` keeps this sum as layers, each of which gathers one member for every coefficient and multiplies it: one
+layer where nothing folds, as many as the folding is deep elsewhere.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from spdebench.grids import Grid
+
+BITS = 21
+"""Bits of a component in a packed vector: |k_i| < 2^20, three of them in 63 bits."""
+
+
+def half_lattice(top: int, dim: int) -> Tensor:
+    """One of k and -k for all |k_i| <= top, the zero vector first: (vectors, dim).
+
+    The last component that is not 0 is positive, which is the half that a real Fourier transform stores.
+    """
+    axis = torch.arange(-top, top + 1)
+    k = torch.cartesian_prod(*([axis] * dim)).reshape(-1, dim)
+    sign = torch.zeros(len(k), dtype=torch.int64)
+    for component in reversed(k.unbind(1)):
+        sign = torch.where(sign == 0, component.sign(), sign)
+    return torch.cat((torch.zeros(1, dim, dtype=torch.int64), k[sign > 0]))
+
+
+def pack(k: Tensor) -> Tensor:
+    """k (..., dim) as one whole number, the same in every lattice that holds k; in one dimension k itself (k >= 0)."""
+    number = torch.zeros(k.shape[:-1], dtype=torch.int64)
+    for component in k.unbind(-1):
+        number = (number << BITS) + component % (1 << BITS)
+    return number
+
+
+@dataclass(frozen=True)
+class Layer:
+    """target_t += factor_t member_{source_t}; no target means all of them in order."""
+
+    source: Tensor
+    factor: Tensor  # one number a member, or two for the real and imaginary part of a complex one
+    target: Tensor | None = None
+
+    def picked(self, members: Tensor) -> Tensor:
+        values = torch.gather(members, -1, self.source.expand(*members.shape[:-1], -1))
+        (torch.view_as_real(values) if values.is_complex() else values).mul_(self.factor)
+        return values
+
+
+@dataclass(frozen=True)
+class Seen:
+    """(..., members) -> (..., coefficients) as a sum of layers, the first of which fills all coefficients."""
+
+    layers: tuple[Layer, ...]
+
+    def __call__(self, members: Tensor) -> Tensor:
+        out = self.layers[0].picked(members)
+        for layer in self.layers[1:]:
+            if layer.target is None:
+                out += layer.picked(members)
+            else:
+                out[..., layer.target] += layer.picked(members)
+        return out
+
+
+def _layers(target: Tensor, source: Tensor, factor: Tensor, size: int, device: torch.device | str) -> Seen:
+    """Entries sorted into layers that hold every target once; a layer is full, with factors 0, unless most are 0."""
+    order = torch.argsort(target, stable=True)
+    target, source, factor = target[order], source[order], factor[order]
+    rank = torch.arange(len(target)) - torch.searchsorted(target, target)
+    layers = []
+    for depth in range(int(rank.max()) + 1 if len(rank) else 1):
+        t, s, f = target[rank == depth], source[rank == depth], factor[rank == depth]
+        if depth and 4 * len(t) < size:
+            layers.append(Layer(s.to(device), f.to(device), t.to(device)))
+            continue
+        sources = torch.zeros(size, dtype=torch.int64)
+        factors = torch.zeros((size, *f.shape[1:]), dtype=torch.float64)
+        sources[t], factors[t] = s, f
+        layers.append(Layer(sources.to(device), factors.to(device)))
+    return Seen(tuple(layers))
+
+
+def _flat(index: Tensor, shape: tuple[int, ...]) -> Tensor:
+    strides = [math.prod(shape[a + 1 :]) for a in range(len(shape))]
+    return (index * torch.tensor(strides)).sum(-1)
+
+
+def exponentials(k: Tensor, grid: Grid, device: torch.device | str) -> Seen:
+    """Pairs z = a + ib of the vectors k as the grid's coefficients of sum_k Re(z_k exp(i kappa_k.x)) sqrt(2/V).
+
+    z_k/sqrt(2V) goes to k mod N and its conjugate to -k mod N, as far as these lie in the stored half; where both are
+    one (the zero vector, Nyquist) their sum 2 Re z_k/sqrt(2V) remains: a cosine with its full weight and no sine. The
+    zero vector itself is the constant a/sqrt(V).
+    """
+    points = torch.tensor(grid.points)
+    factor = torch.full((len(k), 2), 1 / math.sqrt(2 * grid.volume), dtype=torch.float64)
+    direct, mirror = k % points, -k % points
+    own = (direct == mirror).all(1)
+    factor[own] *= torch.tensor([2.0, 0.0], dtype=torch.float64)
+    factor[(k == 0).all(1), 0] = 1 / math.sqrt(grid.volume)
+    half = grid.spectral_shape[-1]
+    first, second = direct[:, -1] < half, (mirror[:, -1] < half) & ~own
+    numbers = torch.arange(len(k))
+    conjugate = torch.tensor([1.0, -1.0], dtype=torch.float64)
+    return _layers(
+        _flat(torch.cat((direct[first], mirror[second])), grid.spectral_shape),
+        torch.cat((numbers[first], numbers[second])),
+        torch.cat((factor[first], factor[second] * conjugate)),
+        math.prod(grid.spectral_shape),
+        device,
+    )
+
+
+def sines(k: Tensor, grid: Grid, device: torch.device | str) -> Seen:
+    """Amplitudes of prod_i sqrt(2/L_i) sin(pi k_i x_i/L_i) as the grid's coefficients; k = 0 marks an absent one."""
+    points = torch.tensor(grid.points)
+    m = k % (2 * points)
+    sign = torch.where(m < points, 1.0, -1.0).to(torch.float64).prod(1)
+    m = torch.where(m < points, m, 2 * points - m)
+    visible = ((m > 0) & (m < points)).all(1)
+    scale = math.prod(math.sqrt(2 / length) for length in grid.lengths)
+    return _layers(
+        _flat(m[visible], grid.points),
+        torch.arange(len(k))[visible],
+        sign[visible] * scale,
+        math.prod(grid.points),
+        device,
+    )
+
+
+def positive_lattice(top: int, dim: int) -> Tensor:
+    """k_i = 1..top but for the last component, which comes in twos (2m+1, 2m+2), 0 beyond top: (pairs, 2, dim)."""
+    axis = range(1, top + 1)
+    rows = list(itertools.product(*([axis] * (dim - 1)), range(1, top + 1, 2)))
+    first = torch.tensor(rows, dtype=torch.int64).reshape(-1, dim)
+    second = first.clone()
+    second[:, -1] += 1
+    second[second[:, -1] > top] = 0
+    return torch.stack((first, second), dim=1)

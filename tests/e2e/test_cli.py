@@ -1,0 +1,168 @@
+"""The command line as a user meets it: verbs, mistakes, interruptions."""
+
+from __future__ import annotations
+
+import json
+import os
+import resource
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import spdebench as sb
+from spdebench.cli.main import main
+
+TINY = ["points=16", "truncation=8", "steps=10", "frames=10"]
+
+
+def call(*words: str) -> int:
+    with pytest.raises(SystemExit) as caught:
+        main(list(words))
+    return int(caught.value.code or 0)
+
+
+@pytest.fixture
+def dataset(tmp_path) -> Path:
+    assert call("generate", "phi41", *TINY, "-n", "6", "--out", str(tmp_path)) == 0
+    return next(tmp_path.glob("*.parquet"))
+
+
+@pytest.mark.parametrize(("words", "message"), [
+    (["generate", "ph41"], "unknown equation 'ph41'; did you mean 'phi41'?"),
+    (["generate", "phi41", "sgima=1"], "did you mean 'sigma'"),
+    (["generate", "phi41", "sigma=abc"], "must be a number"),
+    (["generate", "phi41", "truncation=0"], "at least 1"),
+    (["generate", "phi41", "truncation=-2"], "at least 1"),
+    (["generate", "phi41", "boundary=dirichlet", "basis=fourier"], "use basis=sine"),
+    (["generate", "phi41", "-n", "0"], "n must be at least 1"),
+    (["generate", "phi41", "-n", "many"], "Invalid value for '-n'"),
+    (["generate", "phi41", "-n", "3", "--out", "/proc/nowhere"], "choose another folder"),
+    (["generate", "phi41", "-n", "99999999999"], "GB are free"),
+    (["generate", "phi41", "--device", "tpu9"], "unknown device"),
+    (["generate", "phi41", "--device", "cuda", "-n", "2"], "use --device cpu"),
+    (["generate", "phi41", "--workers", "0", "-n", "2"], "workers must be at least 1"),
+    (["generate", "phi41", "--nope"], "No such option"),
+    (["genrate"], "No such command"),
+    (["list", "equation"], "did you mean 'equations'"),
+    (["show", "phi4"], "did you mean 'phi4"),
+    (["data", "info", "missing.parquet"], "no such dataset"),
+    (["plot", "solutoin", "x"], "did you mean 'solution'"),
+    (["plot", "truncation", "ph41"], "did you mean 'phi41'"),
+    (["evaluate", "x.npy", "--truth", "missing.parquet"], "no such dataset"),
+])
+def test_a_mistake_is_one_line_and_exit_code_2(words, message, capsys, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    assert call(*words) == 2
+    err = capsys.readouterr().err
+    assert message in err and err.startswith("error: ") and err.count("\n") == 1
+    assert "Traceback" not in err
+    assert not list(tmp_path.rglob("*.*"))
+
+
+def test_generate_info_verify_card_plot(dataset, capsys, tmp_path):
+    capsys.readouterr()
+    assert call("data", "info", str(dataset), "--json") == 0
+    facts = json.loads(capsys.readouterr().out)
+    assert facts["n"] == 6 and facts["identity"]["equation"] == "phi41"
+    assert call("data", "verify", str(dataset)) == 0
+    assert "6 samples solved again from seed 0: the same bits" in capsys.readouterr().out
+    assert call("data", "card", str(dataset), "--samples", "2", "--out", str(tmp_path / "card.md")) == 0
+    text = (tmp_path / "card.md").read_text()
+    assert "edition paper | edition converged" in text and "continuous path" in text
+    picture = tmp_path / "p.png"
+    assert call("plot", "solution", str(dataset), "--out", str(picture)) == 0
+    assert picture.read_bytes().startswith(b"\x89PNG")
+    assert call("generate", "phi41", *TINY, "-n", "6", "--out", str(tmp_path)) == 0
+    assert "there already" in capsys.readouterr().out
+
+
+def test_dry_run_makes_nothing(tmp_path, capsys):
+    assert call("generate", "phi41", *TINY, "-n", "50", "--out", str(tmp_path / "new"), "--dry-run", "--json") == 0
+    facts = json.loads(capsys.readouterr().out)
+    assert facts["bytes"] == 50 * 4 * (16 + 2 * 11 * 16) and facts["seconds"] > 0
+    assert not (tmp_path / "new").exists()
+
+
+def test_export_and_import(dataset, tmp_path, capsys):
+    assert call("data", "export", str(dataset), "--out", str(tmp_path / "flat")) == 0
+    flat = next((tmp_path / "flat").glob("*.parquet"))
+    assert call("data", "import", str(flat), "--out", str(tmp_path / "back")) == 0
+    back = sb.open_dataset(next((tmp_path / "back").glob("*.parquet")))
+    np.testing.assert_allclose(back.u, sb.open_dataset(dataset).u, atol=1e-7)
+    assert call("data", "verify", str(back.path)) == 0
+    assert "no seed" in capsys.readouterr().out
+
+
+def test_evaluate(dataset, tmp_path, capsys):
+    truth = sb.open_dataset(dataset)
+    np.save(tmp_path / "p.npy", truth.u[2:6] * 1.1)
+    capsys.readouterr()
+    assert call("evaluate", str(tmp_path / "p.npy"), "--truth", str(dataset), "--rows", "2:6", "--metrics", "rel_l2,rmse",
+                "--floors", "--json") == 0
+    result = json.loads(capsys.readouterr().out)
+    assert result["scores"]["scores"]["rel_l2"]["value"] == pytest.approx(0.1, rel=1e-5)
+    assert {row["metric"] for row in result["floors"]} == {"rel_l2", "rmse"}
+    assert all(row["converged"] > 0 for row in result["floors"])
+    assert call("evaluate", str(dataset), "--truth", str(dataset), "--metrics", "rel_l2") == 0
+    np.save(tmp_path / "bad.npy", truth.u[:, :5])
+    assert call("evaluate", str(tmp_path / "bad.npy"), "--truth", str(dataset)) == 2
+
+
+@pytest.mark.parametrize("words", [["list"], ["list", "metrics"], ["show", "kpz", "sigma=1"], ["show", "acf"],
+                                   ["show", "etdrk4"], ["doctor"], ["show", "phi41", "--json"]])
+def test_verbs_that_tell(words, capsys):
+    assert call(*words) == 0
+    assert len(capsys.readouterr().out) > 100
+
+
+def test_truncation_study(tmp_path, capsys):
+    picture = tmp_path / "j.svg"
+    assert call("plot", "truncation", "phi41", *TINY[:1], *TINY[2:], "-n", "8", "--out", str(picture)) == 0
+    out = capsys.readouterr().out
+    assert "energy" in out and picture.read_text().startswith("<?xml")
+
+
+def start(tmp_path: Path, n: int) -> subprocess.Popen:
+    return subprocess.Popen(
+        [sys.executable, "-m", "spdebench", "generate", "kdv", "-n", str(n), "--chunk", "8", "--out", str(tmp_path)],
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env={**os.environ, "OMP_NUM_THREADS": "1"},
+    )
+
+
+def wait_for_chunks(folder: Path, count: int) -> None:
+    deadline = time.monotonic() + 90
+    while len(list(folder.glob(".*.parts/chunk-*.f4"))) < count:
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
+
+
+@pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGINT])
+def test_killed_and_typed_again_gives_the_same_bytes(tmp_path, how):
+    equation = sb.equation("kdv")
+    whole = sb.generate(equation, n=64, chunk=8, out=tmp_path / "whole")
+    process = start(tmp_path / "cut", 64)
+    wait_for_chunks(tmp_path / "cut", 2)
+    process.send_signal(how)
+    _, err = process.communicate(timeout=60)
+    assert process.returncode == (-9 if how == signal.SIGKILL else 130)
+    if how == signal.SIGINT:
+        assert "goes on from there" in err and "Traceback" not in err
+    assert not list((tmp_path / "cut").glob("*.parquet"))
+    done = start(tmp_path / "cut", 64)
+    assert done.wait(timeout=120) == 0
+    again = next((tmp_path / "cut").glob("*.parquet"))
+    assert again.read_bytes() == whole.read_bytes()
+    assert os.listdir(tmp_path / "cut") == [again.name]
+
+
+@pytest.mark.slow
+def test_memory_is_bounded_by_the_chunk(tmp_path):
+    """phi41, n = 12,000: under 1 GiB in all, of which the libraries take their share."""
+    subprocess.run([sys.executable, "-m", "spdebench", "generate", "phi41", "-n", "12000", "--out", str(tmp_path)],
+                   check=True, stdout=subprocess.DEVNULL)
+    assert resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss < 1 << 20

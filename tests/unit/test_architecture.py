@@ -1,0 +1,63 @@
+"""Imports go leftwards only, and importing does nothing."""
+
+from __future__ import annotations
+
+import ast
+import subprocess
+import sys
+from pathlib import Path
+
+import spdebench
+
+ROOT = Path(spdebench.__file__).parent
+LEAVES = {"version", "errors", "registry", "spec", "progress", "files", "engines", "signatures"}
+FLOW = ["grids", "noise", "equations", "solvers", "data", "tasks", "metrics", "models", "training", "experiments", "report",
+        "cli"]
+
+
+def layer(module: str) -> int:
+    """Position in the flow: leaves at -1."""
+    part = module.split(".")[1] if "." in module else ""
+    if part in LEAVES:
+        return -1
+    return FLOW.index(part) if part in FLOW else len(FLOW)  # the package itself and __main__ see all
+
+
+def imports_of(path: Path) -> set[str]:
+    names = set()
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.Import):
+            names |= {a.name for a in node.names}
+        elif isinstance(node, ast.ImportFrom) and node.module and node.level == 0:
+            names |= {node.module, *(f"{node.module}.{a.name}" for a in node.names)} if node.module == "spdebench" else {
+                node.module}
+    return {n for n in names if n.startswith("spdebench.")}
+
+
+def test_imports_go_leftwards_only():
+    wrong = []
+    for path in sorted(ROOT.rglob("*.py")):
+        relative = path.relative_to(ROOT).with_suffix("")
+        module = ".".join(("spdebench", *relative.parts))
+        for target in imports_of(path):
+            allowed = layer(target) <= layer(module) and not (layer(module) == -1 and layer(target) > -1)
+            if not allowed:
+                wrong.append(f"{module} imports {target}")
+    assert not wrong, wrong
+
+
+def test_every_folder_has_its_place():
+    parts = {p.stem if p.is_file() else p.name for p in ROOT.iterdir() if p.suffix in ("", ".py")} - {"__pycache__", "py"}
+    assert parts - LEAVES - set(FLOW) <= {"__init__", "__main__"}, parts
+
+
+def test_importing_does_nothing():
+    code = (
+        "import sys, warnings, torch, numpy, scipy.integrate, scipy.optimize, scipy.special, scipy.stats, pandas, typer;"
+        "import pyarrow.parquet;"
+        "f = list(warnings.filters); t = torch.get_num_threads(); d = torch.get_default_dtype();"
+        "import spdebench, spdebench.cli.main;"
+        "assert warnings.filters == f and torch.get_num_threads() == t and torch.get_default_dtype() == d;"
+        "assert 'matplotlib' not in sys.modules and 'pysiglib' not in sys.modules and 'ray' not in sys.modules"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True)

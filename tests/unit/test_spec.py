@@ -1,0 +1,86 @@
+"""A spec decodes strictly and hashes stably."""
+
+from __future__ import annotations
+
+import pytest
+
+from spdebench import spec
+from spdebench.data import DatasetSpec
+from spdebench.data.identity import from_dict, from_json
+from spdebench.equations import EQUATIONS, equation
+from spdebench.errors import UserError
+
+
+@pytest.mark.parametrize(("words", "message"), [
+    (["sgima=1"], "did you mean 'sigma'"),
+    (["sigma=abc"], "must be a number"),
+    (["sigma=nan"], "must be finite"),
+    (["truncation=1.5"], "must be a whole number"),
+    (["truncation=0"], "at least 1"),
+    (["truncation=-4"], "at least 1"),
+    (["truncation=33"], "J is even; try 34"),
+    (["points=0"], "at least 1"),
+    (["edition=papr"], "did you mean 'paper'"),
+    (["boundary=dirichlet", "basis=fourier"], "use basis=sine"),
+    (["basis=sine"], "use basis=fourier"),
+    (["sigma"], "expected key=value"),
+    (["sigma=1", "sigma=2"], "given twice"),
+    (["steps=51", "frames=50"], "not a multiple"),
+    (["horizon=0"], "must be positive"),
+    (["sigma=-1"], "must not be negative"),
+    (["solve_points=256"], "drop solve_points"),
+    (["edition=converged", "solve_points=128"], "do not resolve J"),
+    (["substeps=-1"], "at least 1"),
+])
+def test_bad_fields_are_one_clear_line(words, message):
+    with pytest.raises(UserError, match=message) as caught:
+        spec.build(EQUATIONS["phi41"], spec.parse_words(words), "phi41")
+    assert "\n" not in str(caught.value)
+
+
+def test_unknown_equation():
+    with pytest.raises(UserError, match="unknown equation 'ph41'; did you mean 'phi41'"):
+        equation("ph41")
+
+
+def test_kinds_of_noise_and_boundary_that_an_equation_lacks():
+    with pytest.raises(UserError, match="boundary=dirichlet is not available"):
+        equation("kdv", boundary="dirichlet")
+    with pytest.raises(UserError, match="unknown value for kpz: noise"):
+        equation("kpz", noise="q_wiener")
+
+
+def test_numbers_from_words_and_from_python_are_the_same_spec():
+    by_words = spec.build(EQUATIONS["phi41"], spec.parse_words(["sigma=1", "truncation=64", "horizon=5e-2"]), "phi41")
+    assert by_words == equation("phi41", sigma=1.0, truncation=64)
+    assert spec.digest(by_words) == spec.digest(equation("phi41", sigma=1, truncation=64))
+
+
+def test_replace_fills_in_anew_what_was_automatic():
+    eq = equation("phi41")
+    assert eq.replace(boundary="dirichlet").basis == "sine"
+    assert eq.replace(edition="converged").solve_points == 256
+    assert eq.replace(edition="converged").replace(edition="paper") == eq
+    assert eq.replace(edition="converged", substeps=3).replace(sigma=2).substeps == 3
+
+
+def test_identity_round_trip_and_pinned_hash():
+    """The hash names files: it must not move unless a number does."""
+    identity = DatasetSpec(equation=equation("phi41", sigma=1), n=1200, seed=7)
+    assert from_json(spec.canonical_json(identity.to_dict())) == identity
+    assert identity.file_name.startswith("phi41-xi-periodic-cyl-fourier-J128-s1-paper-n1200-seed7-")
+    assert identity.digest == spec.digest(identity.to_dict())
+    assert DatasetSpec(equation=equation("phi41", sigma=1), n=1201, seed=7).digest != identity.digest
+
+
+@pytest.mark.parametrize("change", [{"layout": 99}, {"n": "many"}, {"n": 0}, {"seed": -1}, {"equation": "phi99"},
+                                    {"fields": {"sgima": 1}}, {"fields": 3}])
+def test_a_foreign_identity_is_refused(change):
+    values = DatasetSpec(equation=equation("phi41"), n=3).to_dict() | change
+    with pytest.raises(UserError):
+        from_dict(values)
+
+
+def test_non_finite_numbers_have_no_identity():
+    with pytest.raises(ValueError, match="JSON compliant"):
+        spec.canonical_json({"x": float("nan")})
