@@ -33,7 +33,7 @@ app.command("doctor")(doctor.doctor)
 def main(arguments: list[str] | None = None) -> None:
     """Run the command line; every way out is an exit code."""
     keep_freed_memory()
-    warnings.showwarning = _one_line
+    warnings.showwarning = _one_line  # type: ignore[assignment]
     try:
         code = app(arguments, standalone_mode=False)
     except UserError as error:

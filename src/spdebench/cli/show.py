@@ -95,7 +95,7 @@ def _equation_facts(equation: Equation) -> dict[str, Any]:
 
 def _show_metric(name: str, words: list[str], as_json: bool) -> None:
     metric = spec.build(METRICS[name], spec.parse_words(words), f"metric {name}")
-    options = dataclasses.asdict(metric)
+    options = {key: getattr(metric, key) for key in spec.fields_of(METRICS[name])}
     if as_json:
         print_json({"name": name, "formula": METRICS[name].formula(), "options": options})
         return

@@ -14,6 +14,7 @@ import warnings
 from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 from unittest import mock
 
@@ -60,7 +61,7 @@ def bench_equation(equation: Equation, n: int = 1200, device: str = "cpu", label
         rows = [identity.rows(i) for i in range(identity.chunks)]
         solver, normals, transforms = [], [], []
         for chunk in rows:
-            solver.append(_seconds(lambda c=chunk: simulate(equation, 0, c, device=device), sync) / len(chunk))
+            solver.append(_seconds(partial(simulate, equation, 0, chunk, device=device), sync) / len(chunk))
             count = len(chunk) * equation.steps * equation.series().functions
             normals.append(_draw_seconds(count, device, sync) / len(chunk))
             transforms.append(_replay_seconds(calls, device, sync) / size)

@@ -74,8 +74,8 @@ class NSE(Equation, name="nse"):
     schemes: ClassVar = {"paper": "crank_nicolson", "converged": "etdrk4"}
     remarks: ClassVar[str] = (
         "Every tenth frame is stored with the noise of its ten steps summed, aligned so that dw[k] ends at frame k; "
-        "storage=stride keeps every fourth point as it is, as in the paper. The authors' code has exp(-alpha |2 pi k|^2) "
-        "(spectrum=reference), an initial variance 31 times that of the text (scale=162), a noise with a mean, forcing "
+        "storage=stride keeps every fourth point as it is, as in the paper. The authors' code has the spectrum "
+        "exp(-alpha |2 pi k|^2) (spectrum=reference), an initial variance 31 times that of the text (scale=162), a noise with a mean, forcing "
         "that runs nine steps ahead of the solution, and no Dirichlet data."
     )
 

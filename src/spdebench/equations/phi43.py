@@ -55,8 +55,8 @@ class Phi43(Equation, name="phi43"):
     schemes: ClassVar = {"paper": "semi_implicit", "converged": "etdrk4"}
     remarks: ClassVar[str] = (
         "The paper prints J = 8 for the modes |k|_inf <= 8, which is J = 16 here. The authors' quadrature makes C_1 "
-        "3.8 % too large; here it is converged. C_0 of continuous time without the zero mode is 1.7 % above E X^2 of the "
-        "scheme with it (renormalisation=exact takes the latter)."
+        "3.8 % too large; here it is converged. C_0 of continuous time without the zero mode is 1.7 % above E X^2 of "
+        "the scheme with it (renormalisation=exact takes the latter)."
     )
 
     def _validate(self) -> None:

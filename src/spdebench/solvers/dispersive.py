@@ -5,6 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
+from spdebench.equations import KdV
 from spdebench.solvers.base import Scheme
 
 
@@ -24,6 +25,7 @@ class NormalForm(Scheme, name="normal_form"):
     iterations = 2
 
     def prepare(self) -> None:
+        assert isinstance(self.equation, KdV), "the normal form is that of u u_x with u_xxx"
         a = self.equation.dispersion
         n = self.grid.points[0]
         self.fine = self.grid.with_points(3 * n // 2 + n % 2)

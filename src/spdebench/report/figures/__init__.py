@@ -17,7 +17,7 @@ KINDS: dict[str, tuple[Callable[..., Any], str]] = {
     "statistics": (plot_statistics, "mean and variance over the samples, in space and over time"),
     "truncation": (plot_truncation, "std and energy over time for J = 2..256 on the same noise (takes an equation)"),
 }
-"""Kind -> (function, one line). All take a dataset but ``renormalisation`` and ``truncation``: they take an equation."""
+"""Kind -> (function, line). All take a dataset but ``renormalisation`` and ``truncation``, which take an equation."""
 
 TABLES: dict[str, Callable[..., Any]] = {"renormalisation": renormalisation_table, "truncation": truncation_table}
 """Study of an equation -> the function that gives its numbers as a table."""

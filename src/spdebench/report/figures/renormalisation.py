@@ -223,8 +223,8 @@ def _draw_pair(row: Sequence[Axes], equation: Equation, with_term: np.ndarray, w
     image = picture(row[1], second, box, limit)
     top = float(np.quantile(third, 0.999)) or 1.0
     ratio = row[2].imshow(third, extent=box, origin="lower", aspect="auto", cmap=SEQUENTIAL, vmin=0, vmax=top)
-    words = (f"${letter}$ with counter-term", f"${letter}$ without", f"|difference|/rms;  {_rms(relative[-1]):.2g} at $T$")
-    for axes, word in zip(row, words, strict=True):
+    ratio_title = f"|difference|/rms;  {_rms(relative[-1]):.2g} at $T$"
+    for axes, word in zip(row, (f"${letter}$ with counter-term", f"${letter}$ without", ratio_title), strict=True):
         axes.set(title=word, xlabel="$x$", aspect="auto" if grid.dim == 1 else "equal")
         axes.set(xticks=grid.lower[:1] + grid.upper[:1], yticks=(low, high) if axes is row[0] else ())
     row[0].set_ylabel("time $t$" if grid.dim == 1 else "$y$")
@@ -276,16 +276,16 @@ def _draw_changes(table: np.ndarray, equation: Equation, families: dict[str, tup
     """
     grid, figure = equation.grid, table[0, 0].figure
     box = (grid.lower[0], grid.upper[0], grid.lower[1], grid.upper[1])
-    columns = [[(f"low modes of $u(T)$, $J$ = {f[-1].truncation}", f[-1].drawn()) for f in families.values()]]
+    columns = [[(f"low modes, $J$ = {f[-1].truncation}", f[-1].drawn()) for f in families.values()]]
     for pairs in zip(*(itertools.pairwise(f) for f in families.values()), strict=True):
         changes = [(a, b, b.drawn() - a.drawn()) for a, b in pairs]
-        columns.append([(f"{b.truncation} minus {a.truncation}:  rms {_rms(c):.1e}", c) for a, b, c in changes])
+        columns.append([(f"{b.truncation} minus {a.truncation}:  rms {_rms(c):.2g}", c) for a, b, c in changes])
     for axes, column in zip(table.T, columns, strict=True):
         limit = symmetric_limit(column[-1][1], 1.0)
         for one, (title, field) in zip(axes, column, strict=True):
             image = picture(one, _plane(field[None], grid), box, limit)
             one.set(title=title, aspect="equal", xticks=(box[0], box[1]), yticks=(box[2], box[3]))
         axes[-1].set_xlabel("$x$")
-        figure.colorbar(image, ax=axes.tolist(), aspect=30, pad=0.02, extend="both")
+        figure.colorbar(image, ax=axes.tolist(), aspect=30, pad=0.04, shrink=0.95)
     for axes, kind in zip(table[:, 0], families, strict=True):
         axes.set_ylabel(f"{LINES[kind][0]}\n$y$")
