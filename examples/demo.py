@@ -41,9 +41,7 @@ def main() -> None:
     scores = sb.evaluate(paper.u, converged.u, paper.grid, times=paper.times, metrics="paper")
     mean = converged.u.mean(0, keepdims=True).repeat(len(converged), 0)
     trivial = sb.evaluate(mean, converged.u, paper.grid, times=paper.times, metrics="paper")
-    print_table(
-        [{"metric": m, "paper scheme": scores[m].value, "mean predictor": trivial[m].value} for m in scores]
-    )
+    print_table([{"metric": m, "paper scheme": scores[m].value, "mean predictor": trivial[m].value} for m in scores])
     print(f"\nopen {OUT}/solution.png, {OUT}/truncation.png and {OUT}/card.md")
     print("next: .venv/bin/spdebench list    .venv/bin/spdebench show kpz    .venv/bin/spdebench generate wave -n 100")
 

@@ -1,10 +1,10 @@
 """SPDEBench: the benchmark for learning stochastic PDEs.
 
-    phi  = spdebench.equation("phi41", truncation=32, sigma=0.1)
-    path = spdebench.generate(phi, n=200, seed=0, out="data")
-    ds   = spdebench.open_dataset(path)
-    u    = spdebench.solve(phi, ds.u0, ds.dw)
-    spdebench.evaluate(u, ds.u, ds.grid)
+phi  = spdebench.equation("phi41", truncation=32, sigma=0.1)
+path = spdebench.generate(phi, n=200, seed=0, out="data")
+ds   = spdebench.open_dataset(path)
+u    = spdebench.solve(phi, ds.u0, ds.dw)
+spdebench.evaluate(u, ds.u, ds.grid)
 """
 
 from spdebench.data import Dataset, generate, open_dataset, verify

@@ -32,29 +32,32 @@ def dataset(tmp_path) -> Path:
     return next(tmp_path.glob("*.parquet"))
 
 
-@pytest.mark.parametrize(("words", "message"), [
-    (["generate", "ph41"], "unknown equation 'ph41'; did you mean 'phi41'?"),
-    (["generate", "phi41", "sgima=1"], "did you mean 'sigma'"),
-    (["generate", "phi41", "sigma=abc"], "must be a number"),
-    (["generate", "phi41", "truncation=0"], "at least 1"),
-    (["generate", "phi41", "truncation=-2"], "at least 1"),
-    (["generate", "phi41", "boundary=dirichlet", "basis=fourier"], "use basis=sine"),
-    (["generate", "phi41", "-n", "0"], "n must be at least 1"),
-    (["generate", "phi41", "-n", "many"], "Invalid value for '-n'"),
-    (["generate", "phi41", "-n", "3", "--out", "/proc/nowhere"], "choose another folder"),
-    (["generate", "phi41", "-n", "99999999999"], "GB are free"),
-    (["generate", "phi41", "--device", "tpu9"], "unknown device"),
-    (["generate", "phi41", "--device", "cuda", "-n", "2"], "use --device cpu"),
-    (["generate", "phi41", "--workers", "0", "-n", "2"], "workers must be at least 1"),
-    (["generate", "phi41", "--nope"], "No such option"),
-    (["genrate"], "No such command"),
-    (["list", "equation"], "did you mean 'equations'"),
-    (["show", "phi4"], "did you mean 'phi4"),
-    (["data", "info", "missing.parquet"], "no such dataset"),
-    (["plot", "solutoin", "x"], "did you mean 'solution'"),
-    (["plot", "truncation", "ph41"], "did you mean 'phi41'"),
-    (["evaluate", "x.npy", "--truth", "missing.parquet"], "no such dataset"),
-])
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["generate", "ph41"], "unknown equation 'ph41'; did you mean 'phi41'?"),
+        (["generate", "phi41", "sgima=1"], "did you mean 'sigma'"),
+        (["generate", "phi41", "sigma=abc"], "must be a number"),
+        (["generate", "phi41", "truncation=0"], "at least 1"),
+        (["generate", "phi41", "truncation=-2"], "at least 1"),
+        (["generate", "phi41", "boundary=dirichlet", "basis=fourier"], "use basis=sine"),
+        (["generate", "phi41", "-n", "0"], "n must be at least 1"),
+        (["generate", "phi41", "-n", "many"], "Invalid value for '-n'"),
+        (["generate", "phi41", "-n", "3", "--out", "/proc/nowhere"], "choose another folder"),
+        (["generate", "phi41", "-n", "99999999999"], "GB are free"),
+        (["generate", "phi41", "--device", "tpu9"], "unknown device"),
+        (["generate", "phi41", "--device", "cuda", "-n", "2"], "use --device cpu"),
+        (["generate", "phi41", "--workers", "0", "-n", "2"], "workers must be at least 1"),
+        (["generate", "phi41", "--nope"], "No such option"),
+        (["genrate"], "No such command"),
+        (["list", "equation"], "did you mean 'equations'"),
+        (["show", "phi4"], "did you mean 'phi4"),
+        (["data", "info", "missing.parquet"], "no such dataset"),
+        (["plot", "solutoin", "x"], "did you mean 'solution'"),
+        (["plot", "truncation", "ph41"], "did you mean 'phi41'"),
+        (["evaluate", "x.npy", "--truth", "missing.parquet"], "no such dataset"),
+    ],
+)
 def test_a_mistake_is_one_line_and_exit_code_2(words, message, capsys, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     assert call(*words) == 2
@@ -102,8 +105,21 @@ def test_evaluate(dataset, tmp_path, capsys):
     truth = sb.open_dataset(dataset)
     np.save(tmp_path / "p.npy", truth.u[2:6] * 1.1)
     capsys.readouterr()
-    assert call("evaluate", str(tmp_path / "p.npy"), "--truth", str(dataset), "--rows", "2:6", "--metrics", "rel_l2,rmse",
-                "--floors", "--json") == 0
+    assert (
+        call(
+            "evaluate",
+            str(tmp_path / "p.npy"),
+            "--truth",
+            str(dataset),
+            "--rows",
+            "2:6",
+            "--metrics",
+            "rel_l2,rmse",
+            "--floors",
+            "--json",
+        )
+        == 0
+    )
     result = json.loads(capsys.readouterr().out)
     assert result["scores"]["scores"]["rel_l2"]["value"] == pytest.approx(0.1, rel=1e-5)
     assert {row["metric"] for row in result["floors"]} == {"rel_l2", "rmse"}
@@ -113,8 +129,18 @@ def test_evaluate(dataset, tmp_path, capsys):
     assert call("evaluate", str(tmp_path / "bad.npy"), "--truth", str(dataset)) == 2
 
 
-@pytest.mark.parametrize("words", [["list"], ["list", "metrics"], ["show", "kpz", "sigma=1"], ["show", "acf"],
-                                   ["show", "etdrk4"], ["doctor"], ["show", "phi41", "--json"]])
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["list"],
+        ["list", "metrics"],
+        ["show", "kpz", "sigma=1"],
+        ["show", "acf"],
+        ["show", "etdrk4"],
+        ["doctor"],
+        ["show", "phi41", "--json"],
+    ],
+)
 def test_verbs_that_tell(words, capsys):
     assert call(*words) == 0
     assert len(capsys.readouterr().out) > 100
@@ -130,7 +156,10 @@ def test_truncation_study(tmp_path, capsys):
 def start(tmp_path: Path, n: int) -> subprocess.Popen:
     return subprocess.Popen(
         [sys.executable, "-m", "spdebench", "generate", "kdv", "-n", str(n), "--chunk", "8", "--out", str(tmp_path)],
-        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env={**os.environ, "OMP_NUM_THREADS": "1"},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env={**os.environ, "OMP_NUM_THREADS": "1"},
     )
 
 
@@ -163,6 +192,9 @@ def test_killed_and_typed_again_gives_the_same_bytes(tmp_path, how):
 @pytest.mark.slow
 def test_memory_is_bounded_by_the_chunk(tmp_path):
     """phi41, n = 12,000: under 1 GiB in all, of which the libraries take their share."""
-    subprocess.run([sys.executable, "-m", "spdebench", "generate", "phi41", "-n", "12000", "--out", str(tmp_path)],
-                   check=True, stdout=subprocess.DEVNULL)
+    subprocess.run(
+        [sys.executable, "-m", "spdebench", "generate", "phi41", "-n", "12000", "--out", str(tmp_path)],
+        check=True,
+        stdout=subprocess.DEVNULL,
+    )
     assert resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss < 1 << 20

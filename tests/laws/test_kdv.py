@@ -29,7 +29,9 @@ def test_mean_energy_at_T(noise, value):
     """E int u^2 = int u_0^2 + sigma^2 Tr(Q) T at T = 0.5, J = 128, edition paper; n = 512, 4 standard errors."""
     eq = equation("kdv", noise=noise)
     assert abs(0.5 + 0.1**2 * eq.wiener().trace * 0.5 - value) < 1e-5
-    u = torch.cat([simulate(eq, 2, range(i, i + 128), out_dtype=torch.float64, every=50).u[:, -1] for i in range(0, 512, 128)])
+    u = torch.cat(
+        [simulate(eq, 2, range(i, i + 128), out_dtype=torch.float64, every=50).u[:, -1] for i in range(0, 512, 128)]
+    )
     energy = u.square().mean(-1)
     error = float(energy.std()) / math.sqrt(len(energy))
     assert abs(float(energy.mean()) - value) < 4 * error
@@ -69,7 +71,7 @@ def test_invariants_of_the_semi_discrete_flow_to_rounding():
     scale = u_t.abs().mean(-1)
     assert (u_t.mean(-1).abs() / scale).max() < 1e-13
     assert ((u * u_t).mean(-1).abs() / (scale * u.abs().mean(-1))).max() < 1e-12
-    slope_of_h = (-u_xx + 3 * u**2)
+    slope_of_h = -u_xx + 3 * u**2
     assert ((slope_of_h * u_t).mean(-1).abs() / (scale * slope_of_h.abs().mean(-1))).max() < 1e-11
 
 

@@ -66,8 +66,18 @@ def cole_hopf_mean(eq: KPZ, n: int) -> tuple[float, float]:
 
 
 def flat(renormalisation: str, steps: int) -> Flat:
-    return Flat(edition="converged", sigma=1.0, coupling=0.5, truncation=32, points=36, solve_points=36, steps=steps,
-                frames=steps, substeps=1, renormalisation=renormalisation)
+    return Flat(
+        edition="converged",
+        sigma=1.0,
+        coupling=0.5,
+        truncation=32,
+        points=36,
+        solve_points=36,
+        steps=steps,
+        frames=steps,
+        substeps=1,
+        renormalisation=renormalisation,
+    )
 
 
 def test_mean_of_cole_hopf_at_fine_steps():
@@ -103,9 +113,17 @@ def test_mean_of_cole_hopf_at_coarse_steps_needs_the_matching_constant(renormali
 
 
 def test_pathwise_against_the_multiplicative_heat_equation():
-    """Z = exp(lambda h) solves Z_t = Z_xx + lambda sigma Z dW/dt for noise constant on intervals and no counter-term."""
-    eq = KPZ(edition="converged", sigma=1.0, coupling=0.5, truncation=32, points=64, solve_points=128, substeps=32,
-             renormalisation="none")
+    """Z = exp(lambda h) solves Z_t = Z_xx + lambda sigma Z dW/dt: noise constant on intervals, no counter-term."""
+    eq = KPZ(
+        edition="converged",
+        sigma=1.0,
+        coupling=0.5,
+        truncation=32,
+        points=64,
+        solve_points=128,
+        substeps=32,
+        renormalisation="none",
+    )
     paths = simulate(eq, 3, range(4), out_dtype=torch.float64)
     grid = eq.solving_grid
     wiener = eq.wiener()
@@ -126,7 +144,7 @@ def test_pathwise_against_the_multiplicative_heat_equation():
 @pytest.mark.parametrize("truncation", [32, 128, 256])
 @pytest.mark.filterwarnings("ignore::spdebench.errors.FoldingWarning")
 def test_exact_counterterm_is_the_stationary_mean_slope_of_the_scheme(truncation):
-    """E (D X)^2 by long Monte Carlo of the linear scheme on its modes equals the formula (edition paper, also folded)."""
+    """E (D X)^2 by Monte Carlo of the linear scheme on its modes equals the formula (edition paper, also folded)."""
     eq = KPZ(sigma=1.0, truncation=truncation, renormalisation="exact")
     grid, wiener, h = eq.solving_grid, eq.wiener(), 1e-3
     damping = 1 / (1 - h * eq.symbol(grid))

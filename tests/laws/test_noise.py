@@ -20,8 +20,11 @@ def function_values(basis, x: np.ndarray, length: float = 1.0) -> np.ndarray:
         if basis.name == "fourier":
             k = j // 2
             wave = np.cos if j % 2 == 0 else np.sin
-            rows.append(np.full_like(x, 1 / math.sqrt(length)) if j == 1
-                        else math.sqrt(2 / length) * wave(2 * math.pi * k * x / length))
+            rows.append(
+                np.full_like(x, 1 / math.sqrt(length))
+                if j == 1
+                else math.sqrt(2 / length) * wave(2 * math.pi * k * x / length)
+            )
         elif basis.name == "sine":
             rows.append(math.sqrt(2 / length) * np.sin(j * math.pi * x / length))
         elif j == 1:
@@ -47,11 +50,22 @@ def betas(basis, z: torch.Tensor) -> np.ndarray:
     return out
 
 
-CASES = [("fourier", 32, 128, "periodic"), ("fourier", 128, 128, "periodic"), ("fourier", 256, 128, "periodic"),
-         ("fourier", 300, 64, "periodic"), ("fourier", 62, 31, "periodic"), ("fourier", 64, 17, "periodic"),
-         ("sine", 32, 128, "dirichlet"), ("sine", 127, 128, "dirichlet"), ("sine", 256, 128, "dirichlet"),
-         ("sine", 301, 64, "dirichlet"), ("haar", 32, 128, "periodic"), ("haar", 256, 128, "periodic"),
-         ("haar", 33, 64, "periodic"), ("haar", 64, 64, "dirichlet")]
+CASES = [
+    ("fourier", 32, 128, "periodic"),
+    ("fourier", 128, 128, "periodic"),
+    ("fourier", 256, 128, "periodic"),
+    ("fourier", 300, 64, "periodic"),
+    ("fourier", 62, 31, "periodic"),
+    ("fourier", 64, 17, "periodic"),
+    ("sine", 32, 128, "dirichlet"),
+    ("sine", 127, 128, "dirichlet"),
+    ("sine", 256, 128, "dirichlet"),
+    ("sine", 301, 64, "dirichlet"),
+    ("haar", 32, 128, "periodic"),
+    ("haar", 256, 128, "periodic"),
+    ("haar", 33, 64, "periodic"),
+    ("haar", 64, 64, "dirichlet"),
+]
 
 
 @pytest.mark.parametrize(("name", "truncation", "points", "boundary"), CASES)
@@ -69,8 +83,9 @@ def test_grid_values_are_the_series_at_the_points_also_where_it_folds(name, trun
     assert torch.allclose(grid.transform(basis.physical(z, grid)), basis.spectral(z, grid), atol=1e-12)
 
 
-@pytest.mark.parametrize(("truncation", "boundary"), [(16, "periodic"), (256, "periodic"), (16, "dirichlet"),
-                                                      (128, "dirichlet")])
+@pytest.mark.parametrize(
+    ("truncation", "boundary"), [(16, "periodic"), (256, "periodic"), (16, "dirichlet"), (128, "dirichlet")]
+)
 def test_haar_projection_is_the_exact_integral_against_the_modes(truncation, boundary):
     basis, grid = make_basis("haar", truncation), Grid.unit(64, boundary=boundary)
     z = normal_pairs(sample_states(1, "noise", [0], "cpu"), torch.arange(1), torch.arange(basis.pairs))
@@ -99,7 +114,9 @@ def test_covariance_over_time_is_the_sum_of_eigenfunctions(name, boundary, kind)
     w = process.increments(11, range(n), steps, horizon).sum(1).numpy()
     got = w.T @ w / n
     phi = function_values(basis, np.arange(16) / 16)
-    lam = np.ones(basis.functions) if kind == "cylindrical" else (np.arange(1, basis.functions + 1) // 2 + 1.0) ** -5.001
+    lam = (
+        np.ones(basis.functions) if kind == "cylindrical" else (np.arange(1, basis.functions + 1) // 2 + 1.0) ** -5.001
+    )
     want = horizon * (phi.T * lam) @ phi
     if boundary == "dirichlet":
         want[0], want[:, 0] = 0, 0
@@ -119,9 +136,10 @@ def test_nyquist_has_the_full_cosine_weight():
     assert float(nyquist.imag.abs().max()) < 1e-14
 
 
-@pytest.mark.parametrize(("name", "boundary", "small", "large"), [("fourier", "periodic", 16, 64),
-                                                                  ("sine", "dirichlet", 15, 60),
-                                                                  ("haar", "periodic", 16, 64)])
+@pytest.mark.parametrize(
+    ("name", "boundary", "small", "large"),
+    [("fourier", "periodic", 16, 64), ("sine", "dirichlet", 15, 60), ("haar", "periodic", 16, 64)],
+)
 def test_a_smaller_truncation_is_a_projection_of_a_larger_one(name, boundary, small, large):
     grid = Grid.unit(128, boundary=boundary)
     fields = []
@@ -205,3 +223,29 @@ def test_mollifier_is_normalised_and_q_wiener_has_its_trace():
     assert abs(float(torch.trapezoid(spectra.bump(x, spectra.bump_radius()) ** 2, x)) - 1) < 1e-8
     basis = make_basis("fourier", 256)
     assert abs(Wiener(basis, spectra.power_law(basis.index).sqrt(), Grid.unit(512)).trace - 1.0738) < 1e-4
+
+
+def test_covariance_of_the_mollified_noise():
+    """Var dW^eps/dt = 1 + 2 sum_{k<=J/2} phi^2(k/J) at every point, and the spectrum is phi^2; n = 8000."""
+    from spdebench.equations import KPZ
+
+    n, eq = 8000, KPZ(truncation=16, points=32)
+    dw = eq.wiener().increments(2, range(n), 1, 1.0)[:, 0]
+    phi2 = eq.eigenvalue_roots()[:, 0] ** 2
+    variance = 1 + 2 * float(phi2[1:].sum())
+    assert torch.all((dw.var(0) - variance).abs() < 4.5 * variance * math.sqrt(2 / n))
+    power = Grid.unit(32).transform(dw).abs().square().mean(0)[1:9]
+    assert torch.all((power - phi2[1:]).abs() < 4.5 * phi2[1:] / math.sqrt(n))
+
+
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
+@pytest.mark.parametrize("name", ["phi41", "kdv", "wave", "kpz"])
+def test_cuda_draws_and_solves_the_same_realisation(name):
+    from spdebench.equations import equation
+    from spdebench.solvers import simulate
+
+    eq = equation(name, kappa=0.1)
+    here = simulate(eq, 0, range(4), out_dtype=torch.float64)
+    there = simulate(eq, 0, range(4), out_dtype=torch.float64, device="cuda")
+    assert (here.dw - there.dw.cpu()).abs().max() < 1e-13
+    assert (here.u - there.u.cpu()).abs().max() < 1e-9

@@ -42,12 +42,15 @@ def linear_variance(eq: Phi41) -> float:
     return total
 
 
-@pytest.mark.parametrize(("changes", "value", "tolerance"), [
-    ({"edition": "paper"}, 0.085890, 6e-7),
-    ({"edition": "converged", "substeps": 1}, 0.088353, 6e-7),
-    ({"edition": "converged", "substeps": 3}, 0.088353, 6e-7),
-    ({"edition": "converged", "substeps": 1, "steps": 12800, "frames": 12800, "solve_points": 130}, 0.090785, 6e-6),
-])
+@pytest.mark.parametrize(
+    ("changes", "value", "tolerance"),
+    [
+        ({"edition": "paper"}, 0.085890, 6e-7),
+        ({"edition": "converged", "substeps": 1}, 0.088353, 6e-7),
+        ({"edition": "converged", "substeps": 3}, 0.088353, 6e-7),
+        ({"edition": "converged", "substeps": 1, "steps": 12800, "frames": 12800, "solve_points": 130}, 0.090785, 6e-6),
+    ],
+)
 def test_linear_variance_at_T(changes, value, tolerance):
     """J=128, sigma=1: backward Euler on differences, noise constant on intervals, and the continuum value (fine steps:
     the bias dt^2/12 sum lambda_k is 4e-6 there)."""
@@ -98,7 +101,9 @@ class Warm(Phi41):
     """Starts from a random constant, so that the stationary law is near."""
 
     def initial(self, grid, seed, samples, device="cpu"):
-        z = normal_pairs(sample_states(seed, "initial", samples, device), torch.zeros(1, dtype=int), torch.zeros(1, dtype=int))
+        z = normal_pairs(
+            sample_states(seed, "initial", samples, device), torch.zeros(1, dtype=int), torch.zeros(1, dtype=int)
+        )
         return 0.65 * z[:, 0].real.expand(-1, grid.points[0]).clone()
 
 
@@ -108,8 +113,17 @@ def test_stationary_moments():
     dt = 2e-3 and |k| <= 16 lower E u^2 by about 0.003; the standard error is about 0.006.
     """
     n, chunk = 2500, 250
-    eq = Warm(sigma=1.0, edition="converged", points=32, solve_points=34, truncation=32, horizon=1.5, steps=750,
-              frames=750, substeps=1)
+    eq = Warm(
+        sigma=1.0,
+        edition="converged",
+        points=32,
+        solve_points=34,
+        truncation=32,
+        horizon=1.5,
+        steps=750,
+        frames=750,
+        substeps=1,
+    )
     rows = [range(i, i + chunk) for i in range(0, n, chunk)]
     u = torch.cat([simulate(eq, 11, r, out_dtype=torch.float64, every=250).u[:, 2:] for r in rows])
     for power, exact in ((2, 0.48768), (4, 0.55814)):
@@ -119,12 +133,15 @@ def test_stationary_moments():
         assert error < 0.035 * exact
 
 
-@pytest.mark.parametrize(("edition", "steps", "truncation", "order"), [
-    ("paper", (8, 16, 32, 64), 64, 0.25),
-    ("converged", (8, 16, 32, 64), 64, 0.25),
-    ("paper", (128, 256, 512, 1024), 4, 1.0),
-    ("converged", (64, 128, 256, 512), 4, 1.0),
-])
+@pytest.mark.parametrize(
+    ("edition", "steps", "truncation", "order"),
+    [
+        ("paper", (8, 16, 32, 64), 64, 0.25),
+        ("converged", (8, 16, 32, 64), 64, 0.25),
+        ("paper", (128, 256, 512, 1024), 4, 1.0),
+        ("converged", (64, 128, 256, 512), 4, 1.0),
+    ],
+)
 def test_strong_order_in_time(edition, steps, truncation, order):
     """Additive noise: 1/4 where dt lambda_J >> 1 (rough: 31 to 250 here), 1 for fixed J with dt lambda_J << 1.
 
@@ -142,7 +159,10 @@ def test_the_references_statistics_where_its_law_is_sound(truncation, std, energ
     u = simulate(equation("phi41", mass=3, sigma=1, truncation=truncation), 42, range(n), every=50).u[:, -1].double()
     variance = u.var(0)
     influence = ((u - u.mean(0)) ** 2 / (2 * variance.sqrt()) - variance.sqrt() / 2).mean(-1)
-    for ours, each, theirs in ((variance.sqrt().mean(), influence, std), (u.square().mean(), u.square().mean(-1), energy)):
+    for ours, each, theirs in (
+        (variance.sqrt().mean(), influence, std),
+        (u.square().mean(), u.square().mean(-1), energy),
+    ):
         combined = float(each.std()) * math.sqrt(1 / n + 1 / 300)
         assert abs(float(ours) - theirs) < 4 * combined
 

@@ -45,9 +45,18 @@ def dalembert(boundary: str, x: torch.Tensor, t: float) -> torch.Tensor:
 @pytest.mark.parametrize("boundary", ["periodic", "dirichlet"])
 def test_dalembert(boundary):
     """The rotation of modes is exact; leapfrog on differences is of order 2."""
+
     def error(edition: str, points: int, steps: int) -> float:
-        eq = Plucked(edition=edition, boundary=boundary, forcing=0.0, sigma=0.0, points=points, truncation=8, steps=steps,
-                     frames=10)
+        eq = Plucked(
+            edition=edition,
+            boundary=boundary,
+            forcing=0.0,
+            sigma=0.0,
+            points=points,
+            truncation=8,
+            steps=steps,
+            frames=10,
+        )
         x = eq.grid.coordinates(0)
         u = solve(eq, torch.sin(2 * math.pi * x)[None], torch.zeros(1, 11, points, dtype=torch.float64))
         return max(float((u[0, k] - dalembert(boundary, x, 0.05 * k)).abs().max()) for k in range(11))
@@ -62,8 +71,14 @@ def test_homogeneous_solution(edition, tolerance):
     """u'' = cos(pi u) + u^2, u(0) = 1, u'(0) = 0."""
     eq = Resting(edition=edition, sigma=0.0, points=16, truncation=8)
     u = solve(eq, torch.ones(1, 16, dtype=torch.float64), torch.zeros(1, 101, 16, dtype=torch.float64))[0, :, 3]
-    exact = solve_ivp(lambda t, y: [y[1], math.cos(math.pi * y[0]) + y[0] ** 2], (0, 0.5), [1.0, 0.0], rtol=1e-12,
-                      atol=1e-13, t_eval=eq.times.numpy()).y[0]
+    exact = solve_ivp(
+        lambda t, y: [y[1], math.cos(math.pi * y[0]) + y[0] ** 2],
+        (0, 0.5),
+        [1.0, 0.0],
+        rtol=1e-12,
+        atol=1e-13,
+        t_eval=eq.times.numpy(),
+    ).y[0]
     assert float((u - torch.as_tensor(exact)).abs().max()) < tolerance
 
 

@@ -11,8 +11,20 @@ import spdebench
 
 ROOT = Path(spdebench.__file__).parent
 LEAVES = {"version", "errors", "registry", "spec", "progress", "files", "engines", "signatures"}
-FLOW = ["grids", "noise", "equations", "solvers", "data", "tasks", "metrics", "models", "training", "experiments", "report",
-        "cli"]
+FLOW = [
+    "grids",
+    "noise",
+    "equations",
+    "solvers",
+    "data",
+    "tasks",
+    "metrics",
+    "models",
+    "training",
+    "experiments",
+    "report",
+    "cli",
+]
 
 
 def layer(module: str) -> int:
@@ -29,8 +41,11 @@ def imports_of(path: Path) -> set[str]:
         if isinstance(node, ast.Import):
             names |= {a.name for a in node.names}
         elif isinstance(node, ast.ImportFrom) and node.module and node.level == 0:
-            names |= {node.module, *(f"{node.module}.{a.name}" for a in node.names)} if node.module == "spdebench" else {
-                node.module}
+            names |= (
+                {node.module, *(f"{node.module}.{a.name}" for a in node.names)}
+                if node.module == "spdebench"
+                else {node.module}
+            )
     return {n for n in names if n.startswith("spdebench.")}
 
 
@@ -47,15 +62,18 @@ def test_imports_go_leftwards_only():
 
 
 def test_every_folder_has_its_place():
-    parts = {p.stem if p.is_file() else p.name for p in ROOT.iterdir() if p.suffix in ("", ".py")} - {"__pycache__", "py"}
+    parts = {p.stem if p.is_file() else p.name for p in ROOT.iterdir() if p.suffix in ("", ".py")} - {
+        "__pycache__",
+        "py",
+    }
     assert parts - LEAVES - set(FLOW) <= {"__init__", "__main__"}, parts
 
 
 def test_importing_does_nothing():
     code = (
-        "import sys, warnings, torch, numpy, scipy.integrate, scipy.optimize, scipy.special, scipy.stats, pandas, typer;"
-        "import pyarrow.parquet;"
-        "f = list(warnings.filters); t = torch.get_num_threads(); d = torch.get_default_dtype();"
+        "import sys, warnings, torch, numpy, scipy.integrate, scipy.optimize, scipy.special, scipy.stats;"
+        "import pandas, typer, pyarrow.parquet;"
+        "f = list(warnings.filters); t, d = torch.get_num_threads(), torch.get_default_dtype();"
         "import spdebench, spdebench.cli.main;"
         "assert warnings.filters == f and torch.get_num_threads() == t and torch.get_default_dtype() == d;"
         "assert 'matplotlib' not in sys.modules and 'pysiglib' not in sys.modules and 'ray' not in sys.modules"

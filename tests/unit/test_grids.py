@@ -12,8 +12,14 @@ from hypothesis import strategies as st
 from spdebench.errors import UserError
 from spdebench.grids import Grid
 
-GRIDS = [Grid.unit(16), Grid.unit(17), Grid((12, 10), (0.0, -1.0), (2.0, 1.0)), Grid.unit((6, 8, 5)),
-         Grid.unit(16, boundary="dirichlet"), Grid((9, 8), (0.0, 0.0), (2.0, 1.0), "dirichlet")]
+GRIDS = [
+    Grid.unit(16),
+    Grid.unit(17),
+    Grid((12, 10), (0.0, -1.0), (2.0, 1.0)),
+    Grid.unit((6, 8, 5)),
+    Grid.unit(16, boundary="dirichlet"),
+    Grid((9, 8), (0.0, 0.0), (2.0, 1.0), "dirichlet"),
+]
 
 
 def field(grid: Grid, seed: int = 0) -> torch.Tensor:
@@ -77,8 +83,10 @@ def test_derivative_of_sine_is_cosine():
         Grid.unit(8, boundary="dirichlet").derivative()
 
 
-@pytest.mark.parametrize("arguments", [((3,), (0.0,), (1.0,)), ((8,), (1.0,), (1.0,)), ((8, 8), (0.0,), (1.0,)),
-                                       ((8,), (0.0,), (1.0,), "neumann")])
+@pytest.mark.parametrize(
+    "arguments",
+    [((3,), (0.0,), (1.0,)), ((8,), (1.0,), (1.0,)), ((8, 8), (0.0,), (1.0,)), ((8,), (0.0,), (1.0,), "neumann")],
+)
 def test_bad_grids(arguments):
     with pytest.raises(UserError):
         Grid(*arguments)

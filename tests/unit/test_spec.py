@@ -11,27 +11,30 @@ from spdebench.equations import EQUATIONS, equation
 from spdebench.errors import UserError
 
 
-@pytest.mark.parametrize(("words", "message"), [
-    (["sgima=1"], "did you mean 'sigma'"),
-    (["sigma=abc"], "must be a number"),
-    (["sigma=nan"], "must be finite"),
-    (["truncation=1.5"], "must be a whole number"),
-    (["truncation=0"], "at least 1"),
-    (["truncation=-4"], "at least 1"),
-    (["truncation=33"], "J is even; try 34"),
-    (["points=0"], "at least 1"),
-    (["edition=papr"], "did you mean 'paper'"),
-    (["boundary=dirichlet", "basis=fourier"], "use basis=sine"),
-    (["basis=sine"], "use basis=fourier"),
-    (["sigma"], "expected key=value"),
-    (["sigma=1", "sigma=2"], "given twice"),
-    (["steps=51", "frames=50"], "not a multiple"),
-    (["horizon=0"], "must be positive"),
-    (["sigma=-1"], "must not be negative"),
-    (["solve_points=256"], "drop solve_points"),
-    (["edition=converged", "solve_points=128"], "do not resolve J"),
-    (["substeps=-1"], "at least 1"),
-])
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["sgima=1"], "did you mean 'sigma'"),
+        (["sigma=abc"], "must be a number"),
+        (["sigma=nan"], "must be finite"),
+        (["truncation=1.5"], "must be a whole number"),
+        (["truncation=0"], "at least 1"),
+        (["truncation=-4"], "at least 1"),
+        (["truncation=33"], "J is even; try 34"),
+        (["points=0"], "at least 1"),
+        (["edition=papr"], "did you mean 'paper'"),
+        (["boundary=dirichlet", "basis=fourier"], "use basis=sine"),
+        (["basis=sine"], "use basis=fourier"),
+        (["sigma"], "expected key=value"),
+        (["sigma=1", "sigma=2"], "given twice"),
+        (["steps=51", "frames=50"], "not a multiple"),
+        (["horizon=0"], "must be positive"),
+        (["sigma=-1"], "must not be negative"),
+        (["solve_points=256"], "drop solve_points"),
+        (["edition=converged", "solve_points=128"], "do not resolve J"),
+        (["substeps=-1"], "at least 1"),
+    ],
+)
 def test_bad_fields_are_one_clear_line(words, message):
     with pytest.raises(UserError, match=message) as caught:
         spec.build(EQUATIONS["phi41"], spec.parse_words(words), "phi41")
@@ -73,8 +76,18 @@ def test_identity_round_trip_and_pinned_hash():
     assert DatasetSpec(equation=equation("phi41", sigma=1), n=1201, seed=7).digest != identity.digest
 
 
-@pytest.mark.parametrize("change", [{"layout": 99}, {"n": "many"}, {"n": 0}, {"seed": -1}, {"equation": "phi99"},
-                                    {"fields": {"sgima": 1}}, {"fields": 3}])
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"layout": 99},
+        {"n": "many"},
+        {"n": 0},
+        {"seed": -1},
+        {"equation": "phi99"},
+        {"fields": {"sgima": 1}},
+        {"fields": 3},
+    ],
+)
 def test_a_foreign_identity_is_refused(change):
     values = DatasetSpec(equation=equation("phi41"), n=3).to_dict() | change
     with pytest.raises(UserError):

@@ -164,11 +164,17 @@ def test_too_small_a_disk_and_a_folder_that_cannot_be_written(tmp_path, monkeypa
         sb.generate(eq, n=2, out=tmp_path / "file")
 
 
-@pytest.mark.parametrize(("changes", "folds"), [({}, False), ({"truncation": 256}, True),
-                                                ({"truncation": 256, "edition": "converged"}, False),
-                                                ({"basis": "haar", "truncation": 256}, True),
-                                                ({"boundary": "dirichlet", "truncation": 256}, True),
-                                                ({"boundary": "dirichlet"}, False)])
+@pytest.mark.parametrize(
+    ("changes", "folds"),
+    [
+        ({}, False),
+        ({"truncation": 256}, True),
+        ({"truncation": 256, "edition": "converged"}, False),
+        ({"basis": "haar", "truncation": 256}, True),
+        ({"boundary": "dirichlet", "truncation": 256}, True),
+        ({"boundary": "dirichlet"}, False),
+    ],
+)
 def test_folding_is_said(changes, folds):
     eq = sb.equation("phi41", **changes)
     with warnings.catch_warnings(record=True) as caught:
@@ -193,5 +199,5 @@ def test_non_finite_paths_name_sample_step_and_remedy():
     eq = sb.equation("phi41", **TINY)
     dw = torch.zeros(3, 11, 16, dtype=torch.float64)
     dw[1, 4] = 1e200
-    with pytest.raises(UserError, match="non-finite at step 5 of 10, sample 1; .* Try steps=40"):
+    with pytest.raises(UserError, match=r"non-finite at step 5 of 10, sample 1; .* Try steps=40"):
         sb.solve(eq, torch.zeros(3, 16), dw)

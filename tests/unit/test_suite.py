@@ -37,5 +37,5 @@ def test_every_configuration_builds_a_dataset_of_its_own(row):
 
 
 def test_a_row_that_does_not_exist_is_named():
-    with pytest.raises(UserError, match="Phi42"):
-        configurations("Phi24")
+    with pytest.raises(UserError, match="did you mean 'Phi42'"):
+        configurations("Phi422")

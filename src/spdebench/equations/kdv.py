@@ -22,8 +22,8 @@ class KdV(Equation, name="kdv"):
     Paper, Tables 1 and 2: sigma 0.1, Q-Wiener or cylindrical, 128 or 256 points, 50 steps (dt = 0.01), J = 32..256.
 
     The text asks for second-order central differences in time and space. They cannot be had: the explicit third
-    difference needs dt < 2e-7, implicit ones turn mode 1 by 1.8 instead of 2.5 rad a step, the central difference on 128
-    points turns mode 2 by 2.4 rad too little over [0, 0.5], and the authors' own code (Crank-Nicolson, explicit Euler)
+    difference needs dt < 2e-7, implicit ones turn mode 1 by 1.8 instead of 2.5 rad a step, central differences on 128
+    points turn mode 2 by 2.4 rad too little over [0, 0.5], and the authors' own code (Crank-Nicolson, explicit Euler)
     lets a quarter to a half of its cylindrical paths blow up and damps 93 % of the noise energy. Edition ``paper`` is
     the nearest sound scheme on the paper's grid and step: Fourier modes of the 128 points, products de-aliased, the
     noise an impulse u <- u + sigma dW at the start of each step (a dispersive flow keeps the energy that an impulse
@@ -43,7 +43,7 @@ class KdV(Equation, name="kdv"):
     schemes: ClassVar = {"paper": "normal_form", "converged": "normal_form"}
     remarks: ClassVar[str] = (
         "Central differences in time and space, as the text asks for, blow up or lose the phases at dt = 0.01; edition "
-        "paper uses Fourier modes on the paper's grid and step instead. Noise enters as an impulse at the start of each "
+        "paper uses Fourier modes on the paper's grid and step instead. Noise is an impulse at the start of each "
         "stored interval in both editions."
     )
 

@@ -80,8 +80,8 @@ SUITE: tuple[Row, ...] = (
     Row("Phi42", "phi42", ({"truncation": (2, 8, 32, 64, 128), "kappa": TASKS},)),
     Row("Phi43", "phi43", ({},)),
     Row("KPZ", "kpz", ({"coupling": (0.5, 0.05), "sigma": (0.1, 1.0), "truncation": J, "kappa": TASKS},)),
-    Row("Phi41-Haar", "phi41", ({"basis": ("haar",), "sigma": (1.0,), "truncation": J, "kappa": TASKS},), counted=False),
-    Row("NSE-Dirichlet", "nse", ({"boundary": ("dirichlet",), "truncation": J, "kappa": (0.0, 1.0)},), counted=False),
+    Row("Phi41-H", "phi41", ({"basis": ("haar",), "sigma": (1.0,), "truncation": J, "kappa": TASKS},), counted=False),
+    Row("NSE-D", "nse", ({"boundary": ("dirichlet",), "truncation": J, "kappa": (0.0, 1.0)},), counted=False),
 )
 
 

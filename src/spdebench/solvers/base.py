@@ -1,7 +1,8 @@
 """What a scheme is: it starts from a field, advances a state over one noise interval, and shows the field.
 
-A scheme asks the equation for its symbol, drift and noise factor and knows nothing else of it. `noise_form` says in which
-form it takes an increment: ``spectral`` (coefficients on the solving grid) or ``physical`` (values at its points).
+A scheme asks the equation for its symbol, drift and noise factor and knows nothing else of it. `noise_form` says in
+which form it takes an increment: ``spectral`` (coefficients on the solving grid) or ``physical`` (values at its
+points).
 """
 
 from __future__ import annotations

@@ -1,0 +1,52 @@
+"""Declaring registers; a second class of the same name is refused; third parties come in by entry points."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from spdebench.errors import UserError
+from spdebench.registry import Registry
+
+
+def test_names_and_did_you_mean():
+    registry: Registry[object] = Registry("thing", "things", lambda: None)
+    registry.add("alpha", int)
+    registry.add("beta", str)
+    assert list(registry) == ["alpha", "beta"] and "alpha" in registry and registry["beta"] is str
+    with pytest.raises(UserError, match="unknown thing 'alpa'; did you mean 'alpha'"):
+        registry["alpa"]
+    with pytest.raises(UserError, match="unknown thing 'zzz'; choose from alpha, beta"):
+        registry["zzz"]
+    with pytest.raises(UserError, match="declared twice"):
+        registry.add("alpha", float)
+
+
+def test_an_equation_of_another_package_is_found_by_the_command(tmp_path):
+    page = Path(__file__).parents[2] / "docs" / "data.md"
+    block = re.search(r"```python\n(.*?)```", page.read_text(), flags=re.S)
+    assert block
+    (tmp_path / "burgers_package.py").write_text(block.group(1))
+    info = tmp_path / "burgers_package-1.0.dist-info"
+    info.mkdir()
+    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: burgers-package\nVersion: 1.0\n")
+    (info / "entry_points.txt").write_text("[spdebench.equations]\nburgers = burgers_package:Burgers\n")
+    path = os.pathsep.join([str(tmp_path), os.environ.get("PYTHONPATH", "")])
+    out = tmp_path / "data"
+    words = ["generate", "burgers", "points=32", "truncation=8", "-n", "3", "--out", str(out)]
+    for command in (words, ["show", "burgers"], ["data", "verify", *()]):
+        if command[0] == "data":
+            command = ["data", "verify", str(next(out.glob("burgers-*.parquet")))]
+        done = subprocess.run(
+            [sys.executable, "-m", "spdebench", *command],
+            env={**os.environ, "PYTHONPATH": path},
+            capture_output=True,
+            text=True,
+        )
+        assert done.returncode == 0, done.stderr
+    assert "the same bits" in done.stdout
