@@ -249,6 +249,23 @@ def test_stored_noise_is_that_of_the_interval_that_ends_at_the_frame():
     assert torch.allclose(paths.u.diff(dim=1) / 1e-9, paths.dw[:, 1:], atol=1e-5)
 
 
+@pytest.mark.parametrize("boundary", ["periodic", "dirichlet"])
+def test_a_sample_does_not_depend_on_its_batch(boundary):
+    eq = equation("nse", boundary=boundary, kappa=1.0, **{**SMALL, "points": 16})  # batches of 8 on 64 x 64 points
+    together = simulate(eq, 1, range(9), out_dtype=torch.float64)
+    for rows in ([8], range(3, 6)):
+        alone = simulate(eq, 1, rows, out_dtype=torch.float64)
+        for key in ("u0", "u", "dw"):
+            assert torch.allclose(getattr(alone, key), getattr(together, key)[list(rows)], rtol=0, atol=1e-13)
+
+
+@pytest.mark.parametrize("boundary", ["periodic", "dirichlet"])
+def test_solving_again_from_what_is_stored(boundary):
+    eq = full(boundary=boundary, kappa=1.0)
+    paths = simulate(eq, 1, range(2), out_dtype=torch.float64)
+    assert torch.allclose(solve(eq, paths.u0, paths.dw), paths.u, atol=1e-12)
+
+
 @pytest.mark.parametrize("edition", ["paper", "converged"])
 def test_strong_order_in_time(edition):
     """Order 1 on coupled paths against 512 steps of edition converged: smooth additive noise, 24 x 24 points, n = 8."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from dataclasses import dataclass
 
@@ -83,7 +84,7 @@ def test_two_forms_agree_to_the_first_order_in_the_step() -> None:
                 states = [scheme.step(state, dw) for scheme, state in zip(schemes, states, strict=True)]
         gaps.append(distance(*(s.field(state) for s, state in zip(schemes, states, strict=True))))
     assert gaps[0] < 0.01
-    for coarse, fine in zip(gaps, gaps[1:], strict=False):
+    for coarse, fine in itertools.pairwise(gaps):
         assert coarse / fine == pytest.approx(2, abs=0.15)
 
 

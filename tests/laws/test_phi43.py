@@ -111,14 +111,15 @@ def test_a_lattice_carries_its_own_modes_only() -> None:
         Phi43(edition="converged", solve_points=34)
 
 
-@pytest.mark.parametrize("renormalisation", ["none", "paper", "exact"])
-def test_paper_edition_is_finite(renormalisation: str) -> None:
-    """The default lattice; the counter-term raises E u^2 (0.9475 without, 0.9648 with, in 200 samples elsewhere)."""
-    u = simulate(Phi43(renormalisation=renormalisation), 0, range(4), every=256).u[:, -1]
-    assert u.isfinite().all()
-    energy = u.double().square().mean((-1, -2, -3))
-    want = 0.9475 if renormalisation == "none" else 0.9648
-    assert abs(float(energy.mean()) - want) < 4 * 0.045 / 2  # 0.045: the standard deviation of a sample's mean
+def test_counterterm_raises_the_energy() -> None:
+    """mean u(T)^2 on the default lattice, with and without, on the same 8 paths: 0.9648 - 0.9475 = 0.0173 in 200
+    samples of the authors' code (their C_1 is 3.8 % larger, which is 2e-4 of C). `exact` adds less, its C is 2 % lower.
+    """
+    ends = {k: final(Phi43(renormalisation=k), range(8)) for k in ("none", "paper", "exact")}
+    energy = {k: u.square().mean((-1, -2, -3)) for k, u in ends.items()}
+    gain = energy["paper"] - energy["none"]
+    assert abs(float(gain.mean()) - 0.0173) < 4 * float(gain.std()) / math.sqrt(8) and gain.std() < 0.003
+    assert 0.9 < float((energy["exact"] - energy["none"]).mean() / gain.mean()) < 1
 
 
 @pytest.mark.slow

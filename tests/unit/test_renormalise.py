@@ -42,7 +42,8 @@ def test_ball_by_plain_summation() -> None:
         rate = 4 * math.pi**2 * (k[0] ** 2 + k[1] ** 2)
         if 0 < rate <= 4 * math.pi**2 * 64:
             total += (1 - math.exp(-2 * rate * T42)) / (2 * rate)
-    assert float(renormalise.ball_variance(Phi42(truncation=8, sigma=2.0), at(T42))) == pytest.approx(4 * total, rel=1e-13)
+    got = float(renormalise.ball_variance(Phi42(truncation=8, sigma=2.0), at(T42)))
+    assert got == pytest.approx(4 * total, rel=1e-13)
 
 
 def test_logarithmic_growth() -> None:
@@ -113,7 +114,7 @@ def test_scheme_variance_is_that_of_the_scheme_at_every_point(eq: Equation) -> N
 
 
 def test_interval_average_is_that_of_constant_noise() -> None:
-    """E X^2 averaged over an interval by Simpson's rule on 40 times as many steps, the noise held."""
+    """E X^2 averaged over an interval, by Simpson's rule with 40 nodes, the noise held."""
     eq = LinearSquare(points=8, truncation=8, edition="converged", steps=5, frames=5)
     rates, weights = renormalise.mode_rates(eq)
     h, m = eq.horizon / 5, 40

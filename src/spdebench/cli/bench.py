@@ -19,7 +19,7 @@ app = typer.Typer(help="Speed as a ratio, measured in one run.", no_args_is_help
 @app.command()
 def data(
     only: Annotated[str, typer.Option(help="One case, such as 'phi41' or 'phi41 dirichlet'.")] = "",
-    n: Annotated[int, typer.Option("-n", help="Samples of each case.")] = 1200,
+    n: Annotated[int, typer.Option("-n", help="Samples of each case (0: enough for a steady rate).")] = 0,
     device: Device = "cpu",
     as_json: Json = False,
 ) -> None:
@@ -36,7 +36,7 @@ def data(
             rows.append(
                 {
                     "case": label,
-                    "n": n,
+                    "n": t.samples,
                     "ms/sample": t.solver,
                     "floor": t.floor,
                     "normals": t.normals,

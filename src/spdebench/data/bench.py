@@ -49,10 +49,20 @@ class Timing:
         return self.solver / self.floor
 
 
-def bench_equation(equation: Equation, n: int = 1200, device: str = "cpu", label: str = "") -> Timing:
-    """Time ``n`` samples in the chunks of the dataset's spec, the floor beside each chunk."""
-    identity = DatasetSpec(equation=equation, n=n)
-    sync = torch.cuda.synchronize if torch.device(device).type == "cuda" else lambda: None
+def samples_for(equation: Equation, device: str) -> int:
+    """Enough samples for a steady rate: 1200 on the processor (60 in 2-D and 3-D), what fills a GPU there."""
+    if torch.device(device).type == "cpu":
+        return 1200 if equation.dim == 1 else 60
+    return max(64, min(20000, (4 << 30) // DatasetSpec(equation=equation, n=1).sample_bytes))
+
+
+def bench_equation(equation: Equation, n: int = 0, device: str = "cpu", label: str = "") -> Timing:
+    """Time ``n`` samples (0: `samples_for`), the floor beside each chunk: that of the dataset's spec on the processor,
+    half of the samples on a GPU."""
+    n = n or samples_for(equation, device)
+    on_gpu = torch.device(device).type == "cuda"
+    identity = DatasetSpec(equation=equation, n=n, chunk=-(-n // 2) if on_gpu else 0)
+    sync = torch.cuda.synchronize if on_gpu else lambda: None
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", FoldingWarning)
         simulate(equation, 0, range(2), device=device)  # first use of libraries

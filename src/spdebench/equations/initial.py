@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from spdebench.grids import Grid
-from spdebench.noise.bases import Lattice, make_basis
+from spdebench.noise import Lattice, make_basis
 from spdebench.noise.stream import normal_pairs, sample_states
 
 
@@ -31,7 +31,7 @@ def plane_waves(grid: Grid, seed: int, samples: Sequence[int], device: torch.dev
     as its imaginary part.
     """
     k = torch.arange(-5, 6, dtype=torch.float64, device=device)
-    squares = sum(grid._along(k**2, a) for a in range(grid.dim))
+    squares = torch.stack(torch.meshgrid(*[k**2] * grid.dim, indexing="ij")).sum(0)
     modes = torch.arange(squares.numel(), device=device)
     pairs = normal_pairs(sample_states(seed, "initial", samples, device), torch.zeros_like(modes[:1]), modes)[:, 0]
     values = pairs.real.reshape(-1, *squares.shape) / (squares + 1) * complex(1, -1)

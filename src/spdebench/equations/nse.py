@@ -15,8 +15,7 @@ from spdebench.equations.base import Equation, Map, Monomial, Rule
 from spdebench.equations.initial import gaussian_field
 from spdebench.errors import UserError
 from spdebench.grids import Grid
-from spdebench.noise import make_basis, spectra
-from spdebench.noise.bases import Lattice
+from spdebench.noise import Lattice, make_basis, spectra
 
 Spectrum = Literal["paper", "reference"]
 NEGLIGIBLE = 1e-7

@@ -7,9 +7,11 @@ in three dimensions one more, slower constant.
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 import math
-from typing import TYPE_CHECKING
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
@@ -177,9 +179,9 @@ def c1_at(points: int, top: int, length: float, t: float, nodes: int = 48) -> fl
     The double sum is a mean over the lattice, mean_x V(x)^2 P(x), of the transforms V(x) = sum_k V(k) e^{i pi k x}; the
     factor 2^-5 is 2/length^6. The substitution spreads the nodes over the scales 1/l of all modes.
     """
-    r, w = legendre.leggauss(nodes)
-    r = torch.from_numpy((r + 1) / 2)
-    s, w = t * r**3, torch.from_numpy(w) / 2 * t * 3 * r**2
+    x, weights = (torch.from_numpy(a) for a in legendre.leggauss(nodes))
+    r = (x + 1) / 2
+    s, w = t * r**3, weights / 2 * t * 3 * r**2
     k = torch.arange(points)
     k = torch.minimum(k, points - k)
     line = (2 * points / length * torch.sin(math.pi / points * k.to(torch.float64))) ** 2
@@ -257,17 +259,24 @@ def kpz_counterterm(eq: KPZ) -> float:
 # --- for the reader -----------------------------------------------------------------------------------------------
 def constants(eq: Equation) -> dict[str, float]:
     """Name -> value at T of the constants of phi42, phi43 or kpz; empty for an equation without any."""
+    of: dict[str, Callable[[Any], dict[str, float]]] = {"phi42": _of_phi42, "phi43": _of_phi43, "kpz": _of_kpz}
+    return of[eq.name](eq) if eq.name in of else {}
+
+
+def _of_phi42(eq: Phi42) -> dict[str, float]:
     end = torch.tensor([eq.horizon], dtype=torch.float64)
-    if eq.name == "phi42":
-        ball, box, exact = float(ball_variance(eq, end)), float(box_variance(eq, end)), float(scheme_variance(eq)[-1])
-        return {"a paper": ball, "a continuum": box, "a exact": exact, "a paper / a exact": ball / exact}
-    if eq.name == "phi43":
-        c0, c1 = float(lattice_c0(eq, end)), float(lattice_c1(eq, end))
-        exact = float(scheme_variance(eq)[-1])
-        values = {"C0": c0, "C1": c1, "E X^2": exact, "sigma^2 C0 / E X^2": eq.sigma**2 * c0 / exact}
-        masses = {"paper": eq.sigma**2 * c0, "exact": exact}
-        return values | {f"C {kind}": 3 * value - 9 * eq.sigma**4 * c1 for kind, value in masses.items()}
-    if eq.name == "kpz":
-        kinds = {kind: kpz_counterterm(eq.replace(renormalisation=kind)) for kind in ("paper", "exact")}
-        return {"C paper": kinds["paper"], "C Cole-Hopf": kpz_cole_hopf(eq), "C exact": kinds["exact"]}
-    return {}
+    ball, box, exact = float(ball_variance(eq, end)), float(box_variance(eq, end)), float(scheme_variance(eq)[-1])
+    return {"a paper": ball, "a continuum": box, "a exact": exact, "a paper / a exact": ball / exact if exact else 0.0}
+
+
+def _of_phi43(eq: Phi43) -> dict[str, float]:
+    end = torch.tensor([eq.horizon], dtype=torch.float64)
+    c0, c1, exact = float(lattice_c0(eq, end)), float(lattice_c1(eq, end)), float(scheme_variance(eq)[-1])
+    values = {"C0": c0, "C1": c1, "E X^2": exact, "sigma^2 C0 / E X^2": eq.sigma**2 * c0 / exact if exact else 0.0}
+    kinds = {"C paper": eq.sigma**2 * c0, "C exact": exact}
+    return values | {name: 3 * variance - 9 * eq.sigma**4 * c1 for name, variance in kinds.items()}
+
+
+def _of_kpz(eq: KPZ) -> dict[str, float]:
+    paper, exact = (kpz_counterterm(dataclasses.replace(eq, renormalisation=kind)) for kind in ("paper", "exact"))
+    return {"C paper": paper, "C Cole-Hopf": kpz_cole_hopf(eq), "C exact": exact}

@@ -1,7 +1,7 @@
 """The driving noise: a counter-based stream, Brownian paths, bases, covariance spectra, and the Wiener process."""
 
-from spdebench.noise.bases import Basis, Fourier, Haar, Sine, make_basis
+from spdebench.noise.bases import Basis, Fourier, Haar, Lattice, Sine, make_basis
 from spdebench.noise.stream import STREAM
 from spdebench.noise.wiener import Wiener
 
-__all__ = ["STREAM", "Basis", "Fourier", "Haar", "Sine", "Wiener", "make_basis"]
+__all__ = ["STREAM", "Basis", "Fourier", "Haar", "Lattice", "Sine", "Wiener", "make_basis"]

@@ -8,7 +8,6 @@ layer where nothing folds, as many as the folding is deep elsewhere.
 
 from __future__ import annotations
 
-import itertools
 import math
 from dataclasses import dataclass
 
@@ -32,6 +31,16 @@ def half_lattice(top: int, dim: int) -> Tensor:
     for component in reversed(k.unbind(1)):
         sign = torch.where(sign == 0, component.sign(), sign)
     return torch.cat((torch.zeros(1, dim, dtype=torch.int64), k[sign > 0]))
+
+
+def positive_lattice(top: int, dim: int) -> Tensor:
+    """k_i = 1..top but for the last component, which comes in twos (2m+1, 2m+2): (pairs, 2, dim), 0 beyond top."""
+    axes = [torch.arange(1, top + 1)] * (dim - 1) + [torch.arange(1, top + 1, 2)]
+    first = torch.cartesian_prod(*axes).reshape(-1, dim)
+    second = first.clone()
+    second[:, -1] += 1
+    second[second[:, -1] > top] = 0
+    return torch.stack((first, second), dim=1)
 
 
 def pack(k: Tensor) -> Tensor:
@@ -136,14 +145,3 @@ def sines(k: Tensor, grid: Grid, device: torch.device | str) -> Seen:
         math.prod(grid.points),
         device,
     )
-
-
-def positive_lattice(top: int, dim: int) -> Tensor:
-    """k_i = 1..top but for the last component, which comes in twos (2m+1, 2m+2), 0 beyond top: (pairs, 2, dim)."""
-    axis = range(1, top + 1)
-    rows = list(itertools.product(*([axis] * (dim - 1)), range(1, top + 1, 2)))
-    first = torch.tensor(rows, dtype=torch.int64).reshape(-1, dim)
-    second = first.clone()
-    second[:, -1] += 1
-    second[second[:, -1] > top] = 0
-    return torch.stack((first, second), dim=1)

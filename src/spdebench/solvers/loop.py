@@ -23,7 +23,8 @@ CPU_POINTS = 1 << 15
 """Points of all fields that are solved together on the processor."""
 
 CPU_COEFFICIENTS = 1 << 17
-"""Numbers of a block of increments that is brought to the grid at once on the processor."""
+CUDA_COEFFICIENTS = 1 << 26
+"""Numbers of increments that are brought to the grid at once."""
 
 
 @dataclass(frozen=True)
@@ -83,10 +84,10 @@ def _increments(
     """dW on the solving grid in the scheme's form, block by block in time."""
     group = equation.steps // equation.noise_steps
     show = wiener.physical if scheme.noise_form == "physical" else wiener.spectral
-    each = len(samples) * math.prod(wiener.grid.spectral_shape)
+    budget = CPU_COEFFICIENTS if torch.device(scheme.device).type == "cpu" else CUDA_COEFFICIENTS
+    length = max(1, budget // (len(samples) * math.prod(wiener.grid.spectral_shape)))
     blocks = wiener.blocks(seed, samples, equation.steps, equation.horizon, group=group, device=scheme.device)
     for z in blocks:
-        length = z.shape[1] if z.device.type != "cpu" else max(1, CPU_COEFFICIENTS // each)
         for part in z.split(length, dim=1):
             yield show(part)
 
@@ -95,9 +96,10 @@ def solve(equation: Equation, u0: Tensor, dw: Tensor) -> Tensor:
     """u (N T X..) for given initial data u0 (N X..) and increments dw (N T X.., dw[:,0] ignored) on the stored grid.
 
     From a stored u0 and dw this gives back the stored u, up to the rounding of float32, where storage dropped nothing:
-    edition ``paper`` of phi41, kdv and kpz. Where frames were dropped (wave: 5 steps a frame) a sum of increments is
-    spread evenly over its steps; where modes were dropped (edition ``converged``: those beyond the stored grid) the
-    noise and the initial datum lack them. The difference is part of the floor that a dataset's card states.
+    edition ``paper`` of all but wave and nse. Where frames were dropped (wave: 5 steps a frame, nse: 10) a sum of
+    increments is spread evenly over its steps; where points or modes were dropped (nse, edition ``converged``) the
+    noise and the initial datum lack what the stored grid does not see. The difference is part of the floor that a
+    dataset's card states.
     ``dw`` may have ``frames`` or ``steps`` intervals; the result has ``frames`` + 1 frames, in float64.
     """
     u0, dw = torch.as_tensor(u0), torch.as_tensor(dw)
@@ -154,8 +156,9 @@ def _stored(values: Tensor, spectral: bool, equation: Equation) -> Tensor:
     grid, stored = equation.solving_grid, equation.grid
     if equation.strided or grid.points == stored.points:
         field = grid.inverse(values) if spectral else values
-        steps = [n // m for n, m in zip(grid.points, stored.points, strict=True)]
-        return field[(..., *(slice(None, None, s) for s in steps))]
+        for axis, n, m in zip(grid.axes, grid.points, stored.points, strict=True):
+            field = field.unflatten(axis, (m, n // m)).select(axis, 0)
+        return field
     return stored.inverse(grid.resize(values, stored)) if spectral else _between(grid, stored, values)
 
 

@@ -7,6 +7,7 @@ every J, low modes compared, where sigma, horizon and steps are such that the ef
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 import itertools
 import math
@@ -161,11 +162,16 @@ def _energy(low: Tensor, grid: Grid) -> Tensor:
     return (grid.multiplicity() * low.abs() ** 2).flatten(1).sum(1)
 
 
+def _counterterm(equation: Equation) -> str:
+    """The equation's own counter-term, and exact where it has none."""
+    kind = dataclasses.asdict(equation)["renormalisation"]
+    return "exact" if kind == "none" else kind
+
+
 def paired_paths(equation: Equation, seed: int) -> tuple[np.ndarray, np.ndarray]:
     """Sample 0 of the equation as it is, with and without its counter-term: frames (T, X..)."""
-    kind = "exact" if equation.renormalisation == "none" else equation.renormalisation
     pair = []
-    for renormalisation in (kind, "none"):
+    for renormalisation in (_counterterm(equation), "none"):
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", FoldingWarning)  # the figure says so
             member = equation.replace(renormalisation=renormalisation)
@@ -188,7 +194,8 @@ def plot_renormalisation(
     samples = len(families["exact"][0].low)
     height = 5.6 if equation.dim == 1 else 7.0
     figure = new_figure(10.0, height, title_of(equation, samples), _remark(equation, families))
-    above, beneath = figure.subfigures(2, 1, height_ratios=(2.3, height - 2.9))
+    parts: Any = figure.subfigures(2, 1, height_ratios=(2.3, height - 2.9))
+    above, beneath = parts
     row = above.subplots(1, 4, width_ratios=(1, 1, 1, 1.1))
     _draw_pair(row[:3], equation, *paired_paths(equation, seed))
     _draw_distances(row[3], renormalisation_table(equation, truncations, n, seed))
@@ -204,10 +211,11 @@ def _remark(equation: Equation, families: dict[str, tuple[Outcome, ...]]) -> str
     member = setting.member(equation, chosen[-1], chosen[-1], "exact")
     points = "(J+1)" if equation.name == "phi43" else str(member.solve_points)
     power = {1: "", 2: "²", 3: "³"}[equation.dim]
+    folds = " (folds)" if equation.folding_message() else ""
     return (
-        f"pictures above: J = {equation.truncation}, T = {equation.horizon:.3g}, sample 0;  all else: σ = 1, "
-        f"T = {setting.horizon:g}, {member.steps} steps, {points}{power} points, exact counter-term, "
-        f"modes |k| ≤ {setting.low}, one noise"
+        f"above: J = {equation.truncation}{folds}, T = {equation.horizon:.3g}, {_counterterm(equation)} counter-term, "
+        f"sample 0;  all else: σ = 1, T = {setting.horizon:g}, {member.steps} steps, {points}{power} points, "
+        f"exact counter-term, modes |k| ≤ {setting.low}, one noise"
     )
 
 
@@ -276,15 +284,19 @@ def _draw_changes(table: np.ndarray, equation: Equation, families: dict[str, tup
     """
     grid, figure = equation.grid, table[0, 0].figure
     box = (grid.lower[0], grid.upper[0], grid.lower[1], grid.upper[1])
-    columns = [[(f"low modes, $J$ = {f[-1].truncation}", f[-1].drawn()) for f in families.values()]]
+    lasts = [family[-1] for family in families.values()]
+    columns = [(f"low modes, $J$ = {lasts[0].truncation}", [last.drawn() for last in lasts])]
     for pairs in zip(*(itertools.pairwise(f) for f in families.values()), strict=True):
-        changes = [(a, b, b.drawn() - a.drawn()) for a, b in pairs]
-        columns.append([(f"{b.truncation} minus {a.truncation}:  rms {_rms(c):.2g}", c) for a, b, c in changes])
-    for axes, column in zip(table.T, columns, strict=True):
-        limit = symmetric_limit(column[-1][1], 1.0)
-        for one, (title, field) in zip(axes, column, strict=True):
+        title = f"change, $J$ = {pairs[0][0].truncation} to {pairs[0][1].truncation}"
+        columns.append((title, [b.drawn() - a.drawn() for a, b in pairs]))
+    for axes, (title, fields) in zip(table.T, columns, strict=True):
+        limit = symmetric_limit(fields[-1], 1.0)
+        axes[0].set_title(title)
+        for one, field in zip(axes, fields, strict=True):
             image = picture(one, _plane(field[None], grid), box, limit)
-            one.set(title=title, aspect="equal", xticks=(box[0], box[1]), yticks=(box[2], box[3]))
+            one.set(aspect="equal", xticks=(box[0], box[1]), yticks=(box[2], box[3]))
+            label = {"boxstyle": "square,pad=0.2", "facecolor": "white", "edgecolor": "none", "alpha": 0.8}
+            one.text(0.03, 0.03, f"rms {_rms(field):.1e}", transform=one.transAxes, fontsize=8, bbox=label)
         axes[-1].set_xlabel("$x$")
         figure.colorbar(image, ax=axes.tolist(), aspect=30, pad=0.04, shrink=0.95)
     for axes, kind in zip(table[:, 0], families, strict=True):
