@@ -9,6 +9,8 @@ from hypothesis import strategies as st
 from spdebench.grids import Grid
 from spdebench.metrics import METRICS, evaluate
 
+LOGARITHMIC = {"spectrum", "lp_slope", "structure", "structure_time"}  # in decades or octaves
+
 
 @st.composite
 def problems(draw) -> tuple[np.ndarray, np.ndarray, Grid]:
@@ -60,7 +62,8 @@ def test_units_do_not_matter_to_relative_scores(problem, unit: float) -> None:
         names += ["acf", "corr"]
     before, after = (evaluate(c * v, c * u, grid, metrics=names, resamples=0).summary() for c in (1.0, unit))
     for name in names:
-        assert abs(after[name] - before[name]) <= 2e-4 * abs(before[name]) + 1e-6, name
+        rounding = 5e-5 if name in LOGARITHMIC else 1e-6  # of float32: about 1e-7 max|u|/spread, here 2e-5
+        assert abs(after[name] - before[name]) <= 2e-4 * abs(before[name]) + rounding, name
 
 
 @given(problems())
@@ -84,4 +87,5 @@ def test_a_rotation_of_a_periodic_box_changes_nothing(problem) -> None:
     names = set(METRICS) - {"boundary"}
     before, after = (evaluate(*f, grid, metrics="all", resamples=0).summary() for f in ((v, u), turned))
     for name in names & set(before):
-        assert abs(after[name] - before[name]) <= 2e-4 * abs(before[name]) + 1e-6, name
+        rounding = 5e-5 if name in LOGARITHMIC else 1e-6  # of float32: about 1e-7 max|u|/spread, here 2e-5
+        assert abs(after[name] - before[name]) <= 2e-4 * abs(before[name]) + rounding, name

@@ -21,7 +21,7 @@ def plot(
     target: Annotated[str, typer.Argument(help="A dataset file; for studies of an equation, its name.")],
     words: Words = None,
     out: Annotated[Path | None, typer.Option(help="PNG, SVG or PDF file; by default KIND-TARGET.png here.")] = None,
-    n: Annotated[int, typer.Option("-n", help="Samples of a study.")] = 200,
+    n: Annotated[int | None, typer.Option("-n", help="Samples of a study (each has its own default).")] = None,
     seed: Annotated[int, typer.Option(help="Seed of a study.")] = 0,
 ) -> None:
     """Draw a picture of a dataset, or a study of an equation."""
@@ -36,8 +36,9 @@ def plot(
         if kind == "truncation":
             fields = {"sigma": "1", **fields}  # the paper's figure
         equation = spec.build(EQUATIONS[target], fields, target)
-        figure = draw(equation, n=n, seed=seed)
-        table = report.TABLES[kind](equation, n=n, seed=seed)
+        options = {"seed": seed, **({"n": n} if n else {})}
+        figure = draw(equation, **options)
+        table = report.TABLES[kind](equation, **options)
     else:
         if words:
             raise UserError(f"plot {kind} takes a dataset file and no fields; got {' '.join(words)}")

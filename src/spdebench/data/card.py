@@ -9,7 +9,7 @@ import numpy as np
 
 from spdebench.data.distance import Distances, measure
 from spdebench.data.store import Dataset
-from spdebench.equations import Equation
+from spdebench.equations import Equation, renormalise
 
 
 def statistics(dataset: Dataset, block: int = 256) -> dict[str, float]:
@@ -50,7 +50,7 @@ def card_facts(dataset: Dataset, samples: int = 16, device: str = "cpu") -> dict
         "formula": eq.formula,
         "scheme": eq.scheme,
         "noise": describe_noise(eq),
-        "counterterm": eq.counterterm(),
+        "constants": renormalise.constants(eq),
         "remarks": eq.remarks,
         "made": dataset.made,
         "distances": dataclasses.asdict(measure(eq, dataset.spec.seed, min(samples, len(dataset)), device)),
@@ -89,8 +89,9 @@ def _about(facts: dict[str, Any]) -> list[str]:
         f"- Scheme: `{facts['scheme']}`, edition {identity['fields']['edition']}",
         f"- Noise: {facts['noise']}",
     ]
-    if facts["counterterm"]:
-        lines.append(f"- Counter-term subtracted from the drift: {facts['counterterm']:.6g}")
+    if facts["constants"]:
+        values = ", ".join(f"{name} = {value:.6g}" for name, value in facts["constants"].items())
+        lines.append(f"- Renormalisation constants at T: {values}")
     if facts["remarks"]:
         lines.append(f"- {facts['remarks']}")
     return [*lines, "", "| field | value |", "|---|---|", *rows, ""]
@@ -111,7 +112,7 @@ def _floor(distances: dict[str, Any]) -> list[str]:
         f"| edition paper | edition converged | {show('editions')} |",
         f"| this dataset | the continuous path (noise at step/2^{distances['refinement']}) | {show('continuum')} |",
         f"| solved again from the stored u0 and dw | the stored u | {show('storage')} |",
-        f"| edition converged with half its sub-steps | edition converged | {show('residual')} |",
+        f"| edition converged with {distances['other_substeps']} sub-steps | edition converged | {show('residual')} |",
         "",
     ]
 

@@ -36,7 +36,8 @@ class Distances:
     editions: Distance  # edition paper to edition converged
     continuum: Distance  # the dataset's edition to the path whose noise is resolved in time
     storage: Distance  # solving again from the stored u0 and dw, to the stored u
-    residual: Distance  # edition converged to itself with half its sub-steps
+    residual: Distance  # edition converged with other sub-steps, half as many (2 for 1), to itself
+    other_substeps: int
     refinement: int  # the noise of `continuum` is resolved at 2^-refinement of the step
 
 
@@ -66,13 +67,15 @@ def measure(equation: Equation, seed: int = 0, samples: int = 16, device: str = 
         own = paper if equation.edition == "paper" else converged
         fine = continuum(equation)
         truth = run(fine, every=fine.frames // equation.frames)
-        half = run(converged_spec.replace(substeps=max(1, converged_spec.substeps // 2)))
+        other = converged_spec.substeps // 2 or 2
+        varied = run(converged_spec.replace(substeps=other))
         again = solve(equation, own.u0.float(), own.dw.float())
     return Distances(
         samples=samples,
         editions=relative(paper.u, converged.u),
         continuum=relative(own.u, truth.u),
         storage=relative(again, own.u),
-        residual=relative(half.u, converged.u),
+        residual=relative(varied.u, converged.u),
+        other_substeps=other,
         refinement=equation.refinement,
     )

@@ -47,6 +47,7 @@ class Phi42(Equation, name="phi42"):
     title: ClassVar[str] = "Dynamic Phi^4_2"
     dim: ClassVar[int] = 2
     noises: ClassVar = ("cylindrical",)
+    refinement: ClassVar[int] = 4
     schemes: ClassVar = {"paper": "wick", "converged": "etdrk4"}
     remarks: ClassVar[str] = (
         "The authors' code adds 3v to the drift (3u without renormalisation), treats a closed grid as periodic, and "

@@ -52,6 +52,7 @@ class Phi43(Equation, name="phi43"):
     lower: ClassVar[float] = -1.0
     upper: ClassVar[float] = 1.0
     noises: ClassVar = ("cylindrical",)
+    refinement: ClassVar[int] = 3
     schemes: ClassVar = {"paper": "semi_implicit", "converged": "etdrk4"}
     remarks: ClassVar[str] = (
         "The paper prints J = 8 for the modes |k|_inf <= 8, which is J = 16 here. The authors' quadrature makes C_1 "
