@@ -1,6 +1,6 @@
 """CPU and CUDA draw and solve the same realisation: largest differences for every equation.
 
-    python benchmarks/same_on_gpu.py
+python benchmarks/same_on_gpu.py
 """
 
 from __future__ import annotations

@@ -160,6 +160,7 @@ def start(tmp_path: Path, n: int) -> subprocess.Popen:
         stderr=subprocess.PIPE,
         text=True,
         env={**os.environ, "OMP_NUM_THREADS": "1"},
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),  # a parent in the background ignores it
     )
 
 
@@ -173,8 +174,8 @@ def wait_for_chunks(folder: Path, count: int) -> None:
 @pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGINT])
 def test_killed_and_typed_again_gives_the_same_bytes(tmp_path, how):
     equation = sb.equation("kdv")
-    whole = sb.generate(equation, n=64, chunk=8, out=tmp_path / "whole")
-    process = start(tmp_path / "cut", 64)
+    whole = sb.generate(equation, n=96, chunk=8, out=tmp_path / "whole")
+    process = start(tmp_path / "cut", 96)
     wait_for_chunks(tmp_path / "cut", 2)
     process.send_signal(how)
     _, err = process.communicate(timeout=60)
@@ -182,7 +183,7 @@ def test_killed_and_typed_again_gives_the_same_bytes(tmp_path, how):
     if how == signal.SIGINT:
         assert "goes on from there" in err and "Traceback" not in err
     assert not list((tmp_path / "cut").glob("*.parquet"))
-    done = start(tmp_path / "cut", 64)
+    done = start(tmp_path / "cut", 96)
     assert done.wait(timeout=120) == 0
     again = next((tmp_path / "cut").glob("*.parquet"))
     assert again.read_bytes() == whole.read_bytes()

@@ -7,9 +7,11 @@ from typing import Annotated
 import torch
 import typer
 
-from spdebench.cli.output import Device, Json, print_json, print_table
+from spdebench import spec
+from spdebench.cli.output import Device, Json, Words, print_json, print_table
 from spdebench.data.bench import bench_equation, standard_cases
 from spdebench.data.generate import check_device
+from spdebench.equations import EQUATIONS
 from spdebench.errors import unknown
 from spdebench.metrics.bench import bench as bench_metrics
 
@@ -18,7 +20,9 @@ app = typer.Typer(help="Speed as a ratio, measured in one run.", no_args_is_help
 
 @app.command()
 def data(
-    only: Annotated[str, typer.Option(help="One case, such as 'phi41' or 'phi41 dirichlet'.")] = "",
+    equation: Annotated[str, typer.Argument(help="One equation instead of the standard cases.")] = "",
+    words: Words = None,
+    only: Annotated[str, typer.Option(help="One standard case, such as 'phi41' or 'phi41 dirichlet'.")] = "",
     n: Annotated[int, typer.Option("-n", help="Samples of each case (0: enough for a steady rate).")] = 0,
     device: Device = "cpu",
     as_json: Json = False,
@@ -26,13 +30,20 @@ def data(
     """Generation against its floor (as many normals, and the same transforms), ms a sample, one thread."""
     torch.set_num_threads(1)
     check_device(device)
-    cases = dict(standard_cases())
+    if equation:
+        cases = {
+            " ".join([equation, *(words or [])]): spec.build(
+                EQUATIONS[equation], spec.parse_words(words or []), equation
+            )
+        }
+    else:
+        cases = dict(standard_cases())
     if only and only not in cases:
         raise unknown("case", only, cases)
     rows = []
-    for label, equation in cases.items():
+    for label, one in cases.items():
         if only in ("", label):
-            t = bench_equation(equation, n, device, label)
+            t = bench_equation(one, n, device, label)
             rows.append(
                 {
                     "case": label,
@@ -42,6 +53,7 @@ def data(
                     "normals": t.normals,
                     "transforms": t.transforms,
                     "ratio": t.ratio,
+                    "normals/s": t.normals_per_second,
                 }
             )
     print_json(rows) if as_json else print_table(rows)

@@ -39,6 +39,8 @@ class Timing:
     solver: float
     normals: float
     transforms: float
+    functions: int  # of the noise, each drawn once a step
+    steps: int
 
     @property
     def floor(self) -> float:
@@ -48,12 +50,17 @@ class Timing:
     def ratio(self) -> float:
         return self.solver / self.floor
 
+    @property
+    def normals_per_second(self) -> float:
+        """Of the whole solver: how many normals it draws and uses."""
+        return 1e3 * self.functions * self.steps / self.solver
+
 
 def samples_for(equation: Equation, device: str) -> int:
     """Enough samples for a steady rate: 1200 on the processor (60 in 2-D and 3-D), what fills a GPU there."""
     if torch.device(device).type == "cpu":
         return 1200 if equation.dim == 1 else 60
-    return max(64, min(20000, (4 << 30) // DatasetSpec(equation=equation, n=1).sample_bytes))
+    return max(64, min(100000, (24 << 30) // DatasetSpec(equation=equation, n=1).sample_bytes))
 
 
 def bench_equation(equation: Equation, n: int = 0, device: str = "cpu", label: str = "") -> Timing:
@@ -75,8 +82,8 @@ def bench_equation(equation: Equation, n: int = 0, device: str = "cpu", label: s
             count = len(chunk) * equation.steps * equation.series().functions
             normals.append(_draw_seconds(count, device, sync) / len(chunk))
             transforms.append(_replay_seconds(calls, device, sync) / size)
-    medians = (1e3 * statistics.median(x) for x in (solver, normals, transforms))
-    return Timing(label or equation.name, n, *medians)
+    ours, drawn, turned = (1e3 * statistics.median(x) for x in (solver, normals, transforms))
+    return Timing(label or equation.name, n, ours, drawn, turned, equation.series().functions, equation.steps)
 
 
 def record_transforms(work: Callable[[], object]) -> Counter[Call]:

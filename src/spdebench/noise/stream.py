@@ -14,8 +14,9 @@ The work is done in tiles that stay in the processor's cache; the result does no
 
 from __future__ import annotations
 
+import functools
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import torch
 from torch import Tensor
@@ -66,12 +67,24 @@ def normal_pairs(states: Tensor, nodes: Tensor, modes: Tensor, scale: float = 1.
     rows = _mixed(states[:, None] + (nodes[None, :] + 1) * _GOLDEN).reshape(-1)
     offsets = (modes + 1) * _GOLDEN
     width = offsets.numel()
+    if rows.is_cuda and (fused := _fused()) is not None:
+        return fused(rows, offsets, scale, (_M1, _M2)).reshape(states.numel(), nodes.numel(), width)
     out = torch.empty((rows.numel(), width), dtype=torch.complex128, device=rows.device)
     step = max(1, _TILE // max(1, width)) if rows.device.type == "cpu" else rows.numel()
     scratch = _Scratch(min(step, rows.numel()), width, rows.device)
     for start in range(0, rows.numel(), step):
         scratch.box_muller(rows[start : start + step, None], offsets, scale, out[start : start + step])
     return out.reshape(states.numel(), nodes.numel(), width)
+
+
+@functools.cache
+def _fused() -> Callable[..., Tensor] | None:
+    """The kernel that does all of it in one pass on a GPU, where Triton is there (CUDA builds of torch bring it)."""
+    try:
+        from spdebench.noise.stream_cuda import box_muller
+    except ImportError:
+        return None
+    return box_muller
 
 
 class _Scratch:
