@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable
+import warnings
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 
 
 class UserError(Exception):
@@ -12,6 +14,14 @@ class UserError(Exception):
 
 class FoldingWarning(UserWarning):
     """The noise expansion reaches past the grid, so that its series folds when evaluated there."""
+
+
+@contextmanager
+def folding_known() -> Iterator[None]:
+    """Within it folding is not warned of: it was said before, or what comes out says so itself."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", FoldingWarning)
+        yield
 
 
 def did_you_mean(name: str, choices: Iterable[str]) -> str:

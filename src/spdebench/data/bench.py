@@ -10,7 +10,6 @@ from __future__ import annotations
 import contextlib
 import statistics
 import time
-import warnings
 from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -23,7 +22,7 @@ import torch
 
 from spdebench.data.identity import DatasetSpec
 from spdebench.equations import Equation
-from spdebench.errors import FoldingWarning
+from spdebench.errors import folding_known
 from spdebench.solvers import simulate
 
 _TRANSFORMS = ("fft", "rfft", "irfft", "rfftn", "irfftn")
@@ -70,8 +69,7 @@ def bench_equation(equation: Equation, n: int = 0, device: str = "cpu", label: s
     on_gpu = torch.device(device).type == "cuda"
     identity = DatasetSpec(equation=equation, n=n, chunk=-(-n // 2) if on_gpu else 0)
     sync = torch.cuda.synchronize if on_gpu else lambda: None
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", FoldingWarning)
+    with folding_known():
         simulate(equation, 0, range(2), device=device)  # first use of libraries
         size = min(identity.chunk, n)
         calls = record_transforms(lambda: simulate(equation, 0, range(size), device=device))

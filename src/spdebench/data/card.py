@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from spdebench.data.distance import Distances, measure
+from spdebench.data.distance import Distance, measure
 from spdebench.data.store import Dataset
 from spdebench.equations import Equation, renormalise
 
@@ -99,7 +99,7 @@ def _about(facts: dict[str, Any]) -> list[str]:
 
 def _floor(distances: dict[str, Any]) -> list[str]:
     def show(key: str) -> str:
-        return f"{100 * distances[key]['mean']:.3g} % ± {100 * distances[key]['error']:.1g} %"
+        return str(Distance(**distances[key]))
 
     return [
         "## The floor",
@@ -120,6 +120,3 @@ def _floor(distances: dict[str, Any]) -> list[str]:
 def card(dataset: Dataset, samples: int = 16, device: str = "cpu") -> str:
     """The Markdown card of a dataset; solves ``samples`` of its samples in several ways to state the floor."""
     return render_card(card_facts(dataset, samples, device))
-
-
-__all__ = ["Distances", "card", "card_facts", "render_card"]

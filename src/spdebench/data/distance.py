@@ -6,14 +6,13 @@ d(a, b) = mean over samples of |a - b|/|b|, norms over x and t_1..t_T;  given wi
 from __future__ import annotations
 
 import math
-import warnings
 from dataclasses import dataclass
 
 import torch
 from torch import Tensor
 
 from spdebench.equations import Equation
-from spdebench.errors import FoldingWarning
+from spdebench.errors import folding_known
 from spdebench.solvers import simulate, solve
 
 
@@ -60,8 +59,7 @@ def measure(equation: Equation, seed: int = 0, samples: int = 16, device: str = 
     def run(eq: Equation, every: int = 1):
         return simulate(eq, seed, rows, device=device, out_dtype=torch.float64, every=every)
 
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", FoldingWarning)
+    with folding_known():
         converged_spec = equation.replace(edition="converged")
         paper, converged = run(equation.replace(edition="paper")), run(converged_spec)
         own = paper if equation.edition == "paper" else converged

@@ -24,7 +24,7 @@ from spdebench.data.identity import DatasetSpec, from_json
 from spdebench.data.store import Writer, made_with, open_dataset
 from spdebench.engines import run
 from spdebench.equations import Equation
-from spdebench.errors import FoldingWarning, UserError
+from spdebench.errors import FoldingWarning, UserError, folding_known
 from spdebench.files import replacing
 from spdebench.solvers import simulate
 from spdebench.spec import canonical_json
@@ -84,8 +84,7 @@ def generate(
 def make_part(unit: _Unit) -> tuple[int, float]:
     """Solve one chunk and write it; returns its index and max|u|."""
     identity = from_json(unit.spec)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", FoldingWarning)  # said once by `generate`
+    with folding_known():  # said once by `generate`
         paths = simulate(identity.equation, identity.seed, identity.rows(unit.index), device=unit.device)
     payload = b"".join(a.cpu().numpy().astype("<f4").tobytes() for a in (paths.u0, paths.dw, paths.u))
     with replacing(_part_path(Path(unit.folder), unit.index)) as temporary:
@@ -171,8 +170,7 @@ def estimate(identity: DatasetSpec, workers: int = 1, device: str = "cpu") -> tu
     """(bytes of the file, seconds): the time from solving a few samples, scaled."""
     check_device(device)
     probe = range(min(identity.n, 8))
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", FoldingWarning)
+    with folding_known():
         simulate(identity.equation, identity.seed, probe[:1], device=device)
         few = _seconds(identity, probe, device)
         more = _seconds(identity, range(min(identity.n, 4 * len(probe))), device)

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import warnings
 from pathlib import Path
 
 import numpy as np
 
 from spdebench.data.store import Dataset, open_dataset
-from spdebench.errors import FoldingWarning, UserError
+from spdebench.errors import UserError, folding_known
 from spdebench.solvers import simulate
 
 
@@ -65,8 +64,7 @@ def ensembles(truth: Dataset, rows: str, *, has_t0: bool) -> tuple[np.ndarray | 
         return None, None
     start, stop = parse_rows(rows, len(truth))
     eq, seed, n = truth.equation, truth.spec.seed, len(truth)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", FoldingWarning)
+    with folding_known():
         fresh = simulate(eq, seed, range(n, n + stop - start)).u
         better = simulate(eq.replace(edition="converged"), seed, range(start, stop)).u
     first = 0 if has_t0 else 1

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import warnings
 from dataclasses import dataclass
 
 import numpy as np
 
 from spdebench.data.store import COLUMNS, Dataset, chunk_digest, made_with
-from spdebench.errors import FoldingWarning, UserError
+from spdebench.errors import UserError, folding_known
 from spdebench.noise import STREAM
 from spdebench.solvers import simulate
 
@@ -45,8 +44,7 @@ def verify(dataset: Dataset, *, everything: bool = False, device: str = "cpu") -
     largest = 0.0
     for index in chosen:
         rows = identity.rows(index)
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", FoldingWarning)
+        with folding_known():
             paths = simulate(identity.equation, identity.seed, rows, device=device)
         equal = np.ones(len(rows), dtype=bool)
         for column in COLUMNS:

@@ -10,14 +10,13 @@ left out.
 from __future__ import annotations
 
 import math
-import warnings
 
 import numpy as np
 import torch
 from torch import Tensor
 
 from spdebench.equations import Equation
-from spdebench.errors import FoldingWarning
+from spdebench.errors import folding_known
 from spdebench.grids import Grid
 from spdebench.metrics.spectrum import largest_shell, shell_numbers
 
@@ -55,8 +54,7 @@ def noise_power(equation: Equation) -> tuple[np.ndarray, float]:
     W is linear in independent normals, so E|c_k|^2/dt is the sum of |response|^2 to each of them: the eigenvalues where
     the grid resolves the basis, their folded sums where it does not.
     """
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", FoldingWarning)
+    with folding_known():
         wiener = equation.wiener()
     stored, total = equation.grid, torch.zeros(equation.grid.spectral_shape, dtype=torch.float64)
     roots = torch.view_as_complex(wiener.roots.to(torch.float64).contiguous())

@@ -11,7 +11,6 @@ import dataclasses
 import functools
 import itertools
 import math
-import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -21,7 +20,7 @@ import torch
 from torch import Tensor
 
 from spdebench.equations import Equation
-from spdebench.errors import FoldingWarning, UserError
+from spdebench.errors import UserError, folding_known
 from spdebench.grids import Grid
 from spdebench.report.style import (
     BAND,
@@ -172,8 +171,7 @@ def paired_paths(equation: Equation, seed: int) -> tuple[np.ndarray, np.ndarray]
     """Sample 0 of the equation as it is, with and without its counter-term: frames (T, X..)."""
     pair = []
     for renormalisation in (_counterterm(equation), "none"):
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", FoldingWarning)  # the figure says so
+        with folding_known():  # the figure says so
             member = equation.replace(renormalisation=renormalisation)
             pair.append(simulate(member, seed, range(1), out_dtype=torch.float64).u[0].numpy())
     return pair[0], pair[1]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import warnings
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -12,7 +11,7 @@ import numpy as np
 import torch
 
 from spdebench.equations import Equation
-from spdebench.errors import FoldingWarning, UserError
+from spdebench.errors import UserError, folding_known
 from spdebench.report.figures import sums
 from spdebench.report.style import (
     BAND,
@@ -113,8 +112,7 @@ def truncation_responses(equation: Equation, truncations: tuple[int, ...], n: in
 def _solutions(equation: Equation, n: int, seed: int) -> Iterator[np.ndarray]:
     """u of samples 0..n-1 in batches."""
     for start in range(0, n, sums.BATCH):
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", FoldingWarning)  # the figure says so
+        with folding_known():  # the figure says so
             rows = range(start, min(n, start + sums.BATCH))
             yield simulate(equation, seed, rows, out_dtype=torch.float64).u.numpy()
 
