@@ -82,6 +82,8 @@ def decode(value: Any, hint: Any, where: str) -> Any:
         inner = [a for a in arms if a is not type(None)]
         if len(inner) == 1:
             return decode(value, inner[0], where)
+    if origin is tuple:
+        return _decode_tuple(value, typing.get_args(hint)[0], where)
     if hint is bool:
         return _decode_bool(value, where)
     if hint is int:
@@ -93,6 +95,15 @@ def decode(value: Any, hint: Any, where: str) -> Any:
             return value
         raise UserError(f"{where} must be text, got {value!r}")
     raise TypeError(f"{where}: spec fields of type {hint!r} are not supported")
+
+
+def _decode_tuple(value: Any, inner: Any, where: str) -> tuple[Any, ...]:
+    """``tuple[int, ...]`` from a sequence or from words such as ``32,25`` or ``(32, 25)``."""
+    if isinstance(value, str):
+        value = [word.strip() for word in value.strip().strip("()[]").split(",") if word.strip()]
+    if not isinstance(value, (list, tuple)):
+        raise UserError(f"{where} must be a list such as 8,8, got {value!r}")
+    return tuple(decode(entry, inner, where) for entry in value)
 
 
 def _decode_bool(value: Any, where: str) -> bool:

@@ -188,6 +188,12 @@ class Dataset:
             out[low - start : high - start] = rows[low - first : high - first]
         return out
 
+    def row_groups(self, column: str) -> Iterator[tuple[int, np.ndarray]]:
+        """(first row, values) of each row group in turn: reads a column without holding all of it."""
+        for first, table in self._groups(column, 0, len(self)):
+            values = table.column(column).combine_chunks().flatten().to_numpy(zero_copy_only=False)
+            yield first, values.reshape(-1, *self.shapes[column]).copy()
+
     def _groups(self, column: str, start: int, stop: int) -> Iterator[tuple[int, pa.Table]]:
         first = 0
         for index in range(self._file.metadata.num_row_groups):

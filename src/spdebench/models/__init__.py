@@ -1,0 +1,12 @@
+"""The model bank: one file a model, shared layers, paths and regularity features; importing it declares the models."""
+
+from __future__ import annotations
+
+import importlib
+
+from spdebench.models.base import MODELS, Config, Features, OperatorModel, build
+
+for _module in ():
+    importlib.import_module(f"spdebench.models.{_module}")
+
+__all__ = ["MODELS", "Config", "Features", "OperatorModel", "build"]

@@ -1,0 +1,1 @@
+"""Speed of the models, as ratios measured in one run."""

@@ -1,0 +1,115 @@
+"""A part of a task (train, val or test): rows of one or more datasets, sub-sampled, read when first asked for."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cached_property
+
+import numpy as np
+import torch
+from torch import Tensor
+from torch.utils.data import Dataset as TorchDataset
+
+from spdebench.data import Dataset
+from spdebench.equations import Equation
+from spdebench.grids import Grid
+from spdebench.tasks.setting import Batch
+
+Rows = Tensor | slice
+
+
+class Part(TorchDataset):
+    """Rows ``rows[i]`` of ``datasets[i]``, one after the other, every so-many-th frame and point.
+
+    ``dw`` of the frames in between is summed, so that it stays the increment over the interval that ends at its frame.
+    ``part[i]`` is a dictionary of tensors u0 (X..), dw and xi and u (T X..), for torch loaders.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        datasets: Sequence[Dataset],
+        rows: Sequence[np.ndarray],
+        *,
+        every: int = 1,
+        stride: int = 1,
+        equations: tuple[Equation, ...] = (),
+    ) -> None:
+        self.name, self.every, self.stride, self.equations = name, every, stride, equations
+        self._datasets, self._rows = tuple(datasets), tuple(rows)
+        first = self._datasets[0]
+        self.grid: Grid = first.grid.with_points([n // stride for n in first.grid.points])
+        self.times: tuple[float, ...] = tuple(float(t) for t in first.times[::every])
+        self.reads = 0  # how often rows were read from the files
+
+    def __len__(self) -> int:
+        return sum(len(rows) for rows in self._rows)
+
+    @property
+    def dt(self) -> float:
+        return self.times[1] - self.times[0]
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """(T, X..) of one sample."""
+        return (len(self.times), *self.grid.points)
+
+    @cached_property
+    def source(self) -> Tensor:
+        """Which dataset each sample comes from."""
+        return torch.cat([torch.full((len(rows),), i) for i, rows in enumerate(self._rows)])
+
+    @cached_property
+    def u(self) -> Tensor:
+        """Solutions (N T X..)."""
+        return self._read("u")
+
+    @cached_property
+    def dw(self) -> Tensor:
+        """Increments (N T X..), dw[:,0] = 0."""
+        return self._read("dw")
+
+    @cached_property
+    def u0(self) -> Tensor:
+        """Initial data (N X..)."""
+        return self._read("u0")
+
+    def batch(self, rows: Rows | None = None) -> Batch:
+        """The inputs of some samples, or of all."""
+        if rows is None:
+            rows = slice(None)
+        return Batch(self.u0[rows], self.dw[rows], self.equations, self.source[rows])
+
+    def __getitem__(self, index: int) -> dict[str, Tensor]:
+        dw = self.dw[index]
+        return {"u0": self.u0[index], "dw": dw, "xi": dw / self.dt, "u": self.u[index]}
+
+    # --- reading --------------------------------------------------------------------------------------------------
+    def _read(self, column: str) -> Tensor:
+        self.reads += 1
+        shape = self.shape[1:] if column == "u0" else self.shape
+        out = torch.empty((len(self), *shape))
+        first = 0
+        for data, rows in zip(self._datasets, self._rows, strict=True):
+            place = np.empty(len(data), dtype=np.int64)
+            place.fill(-1)
+            place[rows] = np.arange(first, first + len(rows))
+            first += len(rows)
+            for start, values in data.row_groups(column):
+                chosen = place[start : start + len(values)]
+                kept = chosen >= 0
+                if kept.any():
+                    out[torch.from_numpy(chosen[kept])] = self._thin(torch.from_numpy(values[kept]), column)
+        return out
+
+    def _thin(self, values: Tensor, column: str) -> Tensor:
+        """Every so-many-th frame (increments summed) and point."""
+        if column == "dw" and self.every > 1:
+            total = values[:, 1:].unflatten(1, (-1, self.every)).sum(2)
+            values = torch.cat([values[:, :1], total], dim=1)
+        elif column == "u":
+            values = values[:, :: self.every]
+        if self.stride > 1:
+            for axis in range(values.ndim - self.grid.dim, values.ndim):
+                values = values.index_select(axis, torch.arange(0, values.shape[axis], self.stride))
+        return values

@@ -1,0 +1,93 @@
+"""What a model is told of its data (`Setting`) and what it is given (`Batch`)."""
+
+from __future__ import annotations
+
+import dataclasses
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import torch
+from torch import Tensor
+
+from spdebench import spec
+from spdebench.equations import EQUATIONS, Equation
+from spdebench.grids import Grid
+
+Inputs = Literal["xi", "u0+xi"]
+
+
+@dataclass(frozen=True)
+class Setting:
+    """Grid, frames t_0..t_T, inputs and (unless the data came from elsewhere) the equation that the data obey.
+
+    ``equation`` is the spec that made the data: after sub-sampling its own grid and steps are finer than ``grid`` and
+    ``times``, which are those of the arrays.
+    """
+
+    grid: Grid
+    times: tuple[float, ...]
+    inputs: Inputs
+    equation: Equation | None = None
+
+    @property
+    def dim(self) -> int:
+        return self.grid.dim
+
+    @property
+    def frames(self) -> int:
+        """Number of frames, t_0 among them."""
+        return len(self.times)
+
+    @property
+    def dt(self) -> float:
+        """Length of one interval between frames."""
+        return self.times[1] - self.times[0]
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """(T, X..) of one sample."""
+        return (self.frames, *self.grid.points)
+
+    @property
+    def label(self) -> str:
+        """The equation's name, for messages."""
+        return self.equation.name if self.equation else "imported data"
+
+    def to_dict(self) -> dict[str, Any]:
+        equation = None
+        if self.equation is not None:
+            equation = {"name": self.equation.name, **dataclasses.asdict(self.equation)}
+        return {
+            "grid": dataclasses.asdict(self.grid),
+            "times": list(self.times),
+            "inputs": self.inputs,
+            "equation": equation,
+        }
+
+    @staticmethod
+    def from_dict(values: dict[str, Any]) -> Setting:
+        g = values["grid"]
+        grid = Grid(tuple(g["points"]), tuple(g["lower"]), tuple(g["upper"]), g["boundary"])
+        equation = None
+        if values["equation"] is not None:
+            fields = dict(values["equation"])
+            name = fields.pop("name")
+            equation = spec.build(EQUATIONS[name], fields, name)
+        return Setting(grid, tuple(values["times"]), values["inputs"], equation)
+
+
+@dataclass(frozen=True)
+class Batch:
+    """Inputs of some samples: u0 (B X..), dw (B T X..) with dw[:,0] = 0; sample b obeys equations[source[b]]."""
+
+    u0: Tensor
+    dw: Tensor
+    equations: tuple[Equation, ...] = ()
+    source: Tensor | None = None
+
+    def __len__(self) -> int:
+        return len(self.dw)
+
+    def to(self, device: torch.device | str) -> Batch:
+        source = None if self.source is None else self.source.to(device)
+        return Batch(self.u0.to(device), self.dw.to(device), self.equations, source)

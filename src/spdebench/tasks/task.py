@@ -1,0 +1,171 @@
+"""A task: datasets, inputs, split and sub-sampling. Its spec is its identity; its parts are torch datasets."""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from spdebench import spec
+from spdebench.data import Dataset, open_dataset
+from spdebench.equations import Equation
+from spdebench.errors import UserError
+from spdebench.tasks.defaults import subsampling
+from spdebench.tasks.parts import Part
+from spdebench.tasks.setting import Inputs, Setting
+
+PARTS = ("train", "val", "test")
+Source = Dataset | str | os.PathLike[str]
+
+
+@dataclass(frozen=True, kw_only=True)
+class TaskSpec:
+    """Everything that defines a task besides its datasets."""
+
+    inputs: Inputs = "xi"
+    split: str = "70:15:15"  # weights of train, validation and test
+    seed: int = 3407  # of the permutation that splits
+    n: int = 0  # samples of each dataset that are used; 0: all
+    every: int = 1  # frames kept: every so-many-th, increments summed
+    stride: int = 1  # points kept along each axis
+
+    def __post_init__(self) -> None:
+        spec.check(self, "task")
+        for key in ("every", "stride"):
+            if getattr(self, key) < 1:
+                raise UserError(f"task: {key} must be at least 1, got {getattr(self, key)}")
+        if self.n < 0:
+            raise UserError(f"task: n must be positive (or 0 for all samples), got {self.n}")
+        self.weights  # noqa: B018  (refuses a bad split at once)
+
+    @property
+    def weights(self) -> tuple[int, int, int]:
+        try:
+            a, b, c = (int(word) for word in self.split.split(":"))
+            if min(a, b, c) < 0 or a < 1:
+                raise ValueError
+        except ValueError:
+            raise UserError(f"task: split must be three weights such as 70:15:15, got '{self.split}'") from None
+        return a, b, c
+
+    def rows(self, total: int) -> dict[str, np.ndarray]:
+        """The rows of each part out of ``total``: one permutation of all rows, so that subsets of n are nested and the
+        parts of datasets that share their noise (other J, sigma, edition, grid; same seed) hold the same paths."""
+        n = self.n or total
+        if n > total:
+            raise UserError(f"task: n={n} samples asked for, the dataset has {total}")
+        weights = self.weights
+        train, val = (n * w // sum(weights) for w in weights[:2])
+        if train < 1:
+            raise UserError(f"task: {n} samples split {self.split} leave none for training")
+        order = np.random.default_rng(self.seed).permutation(total)
+        test = n - train - val if weights[2] else 0
+        kept = order[:train], order[train : train + val], order[total - test :]
+        return dict(zip(PARTS, (np.sort(rows) for rows in kept), strict=True))
+
+
+class Task:
+    """``Task(dataset, inputs="u0+xi")``: learn u from the noise (and the initial datum).
+
+    ``data`` is a dataset, a path, or several of one shape (a mixture, for example over J: parts are joined). Left out,
+    ``inputs`` follow from the data and the sub-sampling is the paper's for this equation. ``equation`` tells what
+    imported data obey, for models that must know. ``task.train``, ``task.val``, ``task.test`` are torch datasets.
+    """
+
+    def __init__(
+        self,
+        data: Source | Sequence[Source],
+        inputs: Inputs | None = None,
+        *,
+        equation: Equation | None = None,
+        **fields: Any,
+    ) -> None:
+        several = data if isinstance(data, (list, tuple)) else [data]
+        self.datasets: tuple[Dataset, ...] = tuple(
+            d if isinstance(d, Dataset) else open_dataset(d)  # type: ignore[arg-type]
+            for d in several
+        )
+        if not self.datasets:
+            raise UserError("task: at least one dataset is needed")
+        first = self.datasets[0]
+        for other in self.datasets[1:]:
+            if other.shapes != first.shapes or len(other) != len(first):
+                raise UserError(f"task: {other.path.name} and {first.path.name} differ in shape; they cannot be mixed")
+        if equation is not None and not first.imported:
+            raise UserError(f"task: {first.path.name} knows its equation; equation= is for imported data")
+        self.equations: tuple[Equation, ...] = (
+            ((equation,) * len(self.datasets) if equation else ())
+            if first.imported
+            else tuple(d.equation for d in self.datasets)
+        )
+        defaults: dict[str, Any] = {"inputs": inputs or self._inputs()}
+        if self.equations:
+            defaults |= subsampling(self.equations[0])
+        self.spec: TaskSpec = spec.build(TaskSpec, defaults | fields, "task")
+        self._check()
+
+    def _inputs(self) -> Inputs:
+        return "u0+xi" if self.equations and any(e.kappa for e in self.equations) else "xi"
+
+    def _check(self) -> None:
+        first, s = self.datasets[0], self.spec
+        for known in self.equations:
+            if s.inputs == "u0+xi" and not known.kappa:
+                raise UserError(
+                    f"task u0+xi needs varying initial data; {first.path.name} has one fixed u0 (kappa=0). "
+                    f"Use inputs=xi, or generate with kappa=0.1"
+                )
+            if s.inputs == "xi" and known.kappa:
+                raise UserError(
+                    f"task xi needs one fixed initial datum; that of {first.path.name} varies (kappa={known.kappa:g}). "
+                    f"Use inputs=u0+xi, or generate with kappa=0"
+                )
+        if (len(first.times) - 1) % s.every:
+            raise UserError(f"task: every={s.every} does not divide the {len(first.times) - 1} intervals stored")
+        for n in first.grid.points:
+            if n % s.stride:
+                raise UserError(f"task: stride={s.stride} does not divide the {n} points stored")
+
+    @cached_property
+    def setting(self) -> Setting:
+        """What models are told."""
+        part = self.train
+        return Setting(part.grid, part.times, self.spec.inputs, self.equations[0] if self.equations else None)
+
+    @property
+    def identity(self) -> dict[str, Any]:
+        """Datasets and spec: what a run's name is made of."""
+        return {"datasets": [d.identity for d in self.datasets], "task": dataclasses.asdict(self.spec)}
+
+    @cached_property
+    def train(self) -> Part:
+        return self.part("train")
+
+    @cached_property
+    def val(self) -> Part:
+        return self.part("val")
+
+    @cached_property
+    def test(self) -> Part:
+        return self.part("test")
+
+    def part(self, name: str, *data: Source) -> Part:
+        """The part called ``name`` of this task, or of other datasets by the same split and sub-sampling in time.
+
+        Tests on another J, sigma, edition or grid: ``task.part("test", other)``. ``all`` means every row.
+        """
+        others = tuple(d if isinstance(d, Dataset) else open_dataset(d) for d in data)
+        datasets = others or self.datasets
+        if others:
+            equations = () if any(d.imported for d in others) else tuple(d.equation for d in others)
+        else:
+            equations = self.equations
+        rows = [np.arange(len(d)) if name == "all" else self.spec.rows(len(d))[name] for d in datasets]
+        return Part(
+            name, datasets, rows, every=self.spec.every, stride=1 if others else self.spec.stride, equations=equations
+        )
