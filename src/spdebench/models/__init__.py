@@ -6,7 +6,8 @@ import importlib
 
 from spdebench.models.base import MODELS, Config, Features, OperatorModel, build
 
-for _module in ():
+_MODULES: tuple[str, ...] = ()
+for _module in _MODULES:
     importlib.import_module(f"spdebench.models.{_module}")
 
 __all__ = ["MODELS", "Config", "Features", "OperatorModel", "build"]

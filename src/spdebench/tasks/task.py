@@ -53,6 +53,11 @@ class TaskSpec:
             raise UserError(f"task: split must be three weights such as 70:15:15, got '{self.split}'") from None
         return a, b, c
 
+    def setting(self, equation: Equation) -> Setting:
+        """What models are told of data of this equation, before any are made."""
+        grid = equation.grid.with_points([n // self.stride for n in equation.grid.points])
+        return Setting(grid, tuple(equation.times[:: self.every].tolist()), self.inputs, equation)
+
     def rows(self, total: int) -> dict[str, np.ndarray]:
         """The rows of each part out of ``total``: one permutation of all rows, so that subsets of n are nested and the
         parts of datasets that share their noise (other J, sigma, edition, grid; same seed) hold the same paths."""
