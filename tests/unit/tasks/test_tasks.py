@@ -1,0 +1,132 @@
+"""Splits, sub-sampling, mixtures, and what a task refuses."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+
+import spdebench as sb
+from spdebench.errors import UserError
+from spdebench.tasks import Setting, Task, TaskSpec, recommended, subsampling
+from spdebench.tasks.defaults import _table
+
+TINY = {"points": 16, "frames": 12, "steps": 12, "truncation": 8}
+
+
+@pytest.fixture(scope="module")
+def files(tmp_path_factory):
+    out = tmp_path_factory.mktemp("data")
+
+    def make(n: int = 40, **fields):
+        return sb.generate(sb.equation("phi41", **TINY | fields), n=n, seed=0, out=out)
+
+    return make
+
+
+def test_parts_are_disjoint_and_whole(files):
+    rows = TaskSpec().rows(1200)
+    assert [len(rows[p]) for p in ("train", "val", "test")] == [840, 180, 180]
+    assert np.array_equal(np.sort(np.concatenate(list(rows.values()))), np.arange(1200))
+    assert not np.array_equal(rows["train"], np.arange(840))
+    task = Task(files())
+    data = sb.open_dataset(files())
+    expected = task.spec.rows(40)["val"]
+    assert np.array_equal(task.val.u.numpy(), data.u[expected])
+    assert np.array_equal(task.val.dw.numpy(), data.dw[expected])
+    assert np.array_equal(task.val.u0.numpy(), data.u0[expected])
+
+
+def test_scaling_subsets_are_nested():
+    """n = train + validation at 4:1, the test n/5; smaller training sets lie in larger ones, no test row is trained on."""
+    seen: set[int] = set()
+    full = TaskSpec(split="4:1:1", n=12000).rows(12000)
+    for n in (1000, 2000, 5000, 10000):
+        rows = TaskSpec(split="4:1:1", n=n + n // 5).rows(12000)
+        assert [len(rows[p]) for p in ("train", "val", "test")] == [n * 4 // 5, n // 5, n // 5]
+        assert seen <= set(rows["train"])
+        seen = set(rows["train"])
+        assert set(rows["test"]) <= set(full["test"])
+        assert not set(rows["test"]) & (set(rows["train"]) | set(rows["val"]))
+
+
+def test_subsampling_sums_increments(files):
+    whole, thin = Task(files()), Task(files(), every=3, stride=2)
+    assert thin.setting.shape == (5, 8)
+    assert thin.setting.dt == pytest.approx(3 * whole.setting.dt)
+    assert torch.equal(thin.train.u, whole.train.u[:, ::3, ::2])
+    w = whole.train.dw.double().cumsum(1)[:, ::3, ::2]
+    torch.testing.assert_close(thin.train.dw.double().cumsum(1), w, rtol=0, atol=1e-6)
+    assert (thin.train.dw[:, 0] == 0).all()
+
+
+def test_the_setting_is_known_before_the_data(files):
+    task = Task(files(kappa=0.1), every=2)
+    assert task.spec.inputs == "u0+xi"
+    assert task.spec.setting(task.equations[0]) == task.setting
+    assert Setting.from_dict(task.setting.to_dict()) == task.setting
+
+
+def test_reading_waits_until_asked(files):
+    task = Task(files())
+    _ = len(task.test), task.setting, task.test.shape
+    assert task.test.reads == 0
+    _ = task.test[0]
+    assert task.test.reads == 3
+
+
+def test_a_mixture_joins_parts_and_knows_its_sources(files):
+    task = Task([files(truncation=4), files(truncation=8)])
+    assert len(task.train) == 2 * 28 and len(task.equations) == 2
+    batch = task.train.batch(torch.tensor([0, 55]))
+    assert [batch.equations[i].truncation for i in batch.source] == [4, 8]
+    alone = Task(files(truncation=8))
+    assert torch.equal(task.train.u[28:], alone.train.u)
+
+
+def test_other_datasets_by_the_same_split_hold_the_same_paths(files):
+    task = Task(files(truncation=4))
+    other = task.part("test", files(truncation=8))
+    low, high = (torch.fft.rfft(p.dw.double())[..., :3] for p in (task.test, other))
+    torch.testing.assert_close(low, high, rtol=0, atol=1e-5)
+    assert len(task.part("all", files(truncation=8))) == 40
+
+
+@pytest.mark.parametrize(
+    ("fields", "kappa", "message"),
+    [
+        ({"inputs": "u0+xi"}, 0.0, "kappa=0"),
+        ({"inputs": "xi"}, 0.1, "varies"),
+        ({"every": 5}, 0.0, "does not divide"),
+        ({"stride": 3}, 0.0, "does not divide"),
+        ({"n": 41}, 0.0, "has 40"),
+        ({"split": "0:1:1"}, 0.0, "three weights"),
+        ({"split": "70/15/15"}, 0.0, "three weights"),
+        ({"evry": 2}, 0.0, "did you mean 'every'"),
+    ],
+)
+def test_refusals(files, fields, kappa, message):
+    with pytest.raises(UserError, match=message):
+        _ = len(Task(files(kappa=kappa), **fields).train)
+
+
+def test_shapes_that_differ_cannot_be_mixed(files):
+    with pytest.raises(UserError, match="differ in shape"):
+        Task([files(), files(points=8)])
+
+
+def test_the_papers_settings():
+    phi42 = sb.equation("phi42")
+    assert subsampling(phi42) == {"every": 5}
+    assert subsampling(sb.equation("phi42", frames=125)) == {}
+    one = TaskSpec().setting(sb.equation("phi41", sigma=1.0))
+    assert recommended("fno", one).config["layers"] == 1
+    assert recommended("fno", one).training["lr"] == 2.5e-3
+    nse = TaskSpec(inputs="u0+xi").setting(sb.equation("nse", kappa=1.0))
+    assert recommended("dlr-net", nse).training["epochs"] == 1000
+    assert recommended("fno", Setting(one.grid, one.times, "xi")).config["layers"] == 3  # imported data: the general entry
+
+
+def test_every_entry_says_where_it_comes_from():
+    for entry in (*_table()["setting"], *_table()["subsampling"]):
+        assert entry["source"].startswith(("paper", "ours", "authors", "size from"))
