@@ -14,6 +14,7 @@ from spdebench.data.generate import check_device
 from spdebench.equations import EQUATIONS
 from spdebench.errors import unknown
 from spdebench.metrics.bench import bench as bench_metrics
+from spdebench.models.bench.measure import measure
 
 app = typer.Typer(help="Speed as a ratio, measured in one run.", no_args_is_help=True, rich_markup_mode=None)
 
@@ -64,4 +65,14 @@ def metrics(as_json: Json = False) -> None:
     """The paper's metrics against plain loops, ms, one thread."""
     torch.set_num_threads(1)
     rows = bench_metrics()
+    print_json(rows) if as_json else print_table(rows)
+
+
+@app.command()
+def models(
+    only: Annotated[str, typer.Option(help="One case, such as 'nspde'.")] = "",
+    as_json: Json = False,
+) -> None:
+    """One training step of the models against plain formulations, batch 20, 128 points, 51 frames, one thread."""
+    rows = measure(only)
     print_json(rows) if as_json else print_table(rows)

@@ -11,16 +11,20 @@ import typer
 from spdebench import spec
 from spdebench.cli.output import Json, Words, print_json, print_table, size
 from spdebench.data import DatasetSpec
-from spdebench.equations import EQUATIONS, Equation, renormalise
-from spdebench.errors import unknown
+from spdebench.equations import EQUATIONS, Equation, equation, renormalise
+from spdebench.errors import UserError, unknown
 from spdebench.metrics import METRICS
+from spdebench.models import MODELS
+from spdebench.models.counts import counts
 from spdebench.report import KINDS
 from spdebench.solvers import SCHEMES
+from spdebench.tasks import TaskSpec, recommended, subsampling
 
 
 def _lists() -> dict[str, dict[str, str]]:
     return {
         "equations": {n: f"{EQUATIONS[n].title}: {EQUATIONS[n].formula}" for n in EQUATIONS},
+        "models": {n: f"{MODELS[n].title}: {_first_line(MODELS[n])}" for n in MODELS},
         "metrics": {n: METRICS[n].formula().splitlines()[0] for n in METRICS},
         "schemes": {n: (SCHEMES[n].__doc__ or "").splitlines()[0] for n in SCHEMES},
         "plots": {n: line for n, (_, line) in KINDS.items()},
@@ -28,10 +32,10 @@ def _lists() -> dict[str, dict[str, str]]:
 
 
 def list_names(
-    kind: Annotated[str, typer.Argument(help="equations, metrics, schemes or plots; all if left out.")] = "",
+    kind: Annotated[str, typer.Argument(help="equations, models, metrics, schemes or plots; all if left out.")] = "",
     as_json: Json = False,
 ) -> None:
-    """List equations, metrics, schemes and plots."""
+    """List equations, models, metrics, schemes and plots."""
     lists = _lists()
     if kind and kind not in lists:
         raise unknown("list", kind, lists)
@@ -46,11 +50,14 @@ def list_names(
 
 
 def show(
-    name: Annotated[str, typer.Argument(help="An equation, metric or scheme.")],
+    name: Annotated[str, typer.Argument(help="An equation, model, metric or scheme.")],
     words: Words = None,
     as_json: Json = False,
 ) -> None:
-    """Show an equation with its spec and constants, a metric with its formula, or a scheme."""
+    """Show an equation with its spec and constants, a model with its counts, a metric with its formula, or a scheme."""
+    if name in MODELS and name not in EQUATIONS:
+        _show_model(name, words or [], as_json)
+        return
     if name in METRICS and name not in EQUATIONS:
         _show_metric(name, words or [], as_json)
         return
@@ -58,13 +65,13 @@ def show(
         typer.echo(inspect.getdoc(SCHEMES[name]))
         return
     if name not in EQUATIONS:
-        raise unknown("equation, metric or scheme", name, [*EQUATIONS, *METRICS, *SCHEMES])
-    equation = spec.build(EQUATIONS[name], spec.parse_words(words or []), name)
-    facts = _equation_facts(equation)
+        raise unknown("equation, model, metric or scheme", name, [*EQUATIONS, *MODELS, *METRICS, *SCHEMES])
+    chosen = spec.build(EQUATIONS[name], spec.parse_words(words or []), name)
+    facts = _equation_facts(chosen)
     if as_json:
         print_json(facts)
         return
-    typer.echo(f"{equation.title}: {equation.formula}\n\n{inspect.getdoc(type(equation))}\n")
+    typer.echo(f"{chosen.title}: {chosen.formula}\n\n{inspect.getdoc(type(chosen))}\n")
     for title in ("fields", "derived", "constants"):
         if facts[title]:
             typer.echo(title)
@@ -91,6 +98,76 @@ def _equation_facts(equation: Equation) -> dict[str, Any]:
         "derived": {k: v for k, v in derived.items() if v is not None},
         "constants": renormalise.constants(equation),
     }
+
+
+def _first_line(cls: type) -> str:
+    return (inspect.getdoc(cls) or "").splitlines()[0]
+
+
+def _show_model(name: str, words: list[str], as_json: bool) -> None:
+    """What a model can do, its parameters beside the paper's, and its settings for each equation."""
+    if words:
+        raise UserError(f"show {name} takes no key=value; a model's settings follow from its data: spdebench train")
+    cls = MODELS[name]
+    facts: dict[str, Any] = {
+        "name": name,
+        "title": cls.title,
+        "dims": list(cls.dims),
+        "inputs": list(cls.inputs),
+        "ours": list(cls.ours),
+        "causal": cls.causal,
+        "any_grid": cls.any_grid,
+        "trainable": cls.trainable,
+        "counts": counts(name),
+        "settings": _settings(name),
+    }
+    if as_json:
+        print_json(facts)
+        return
+    typer.echo(f"{cls.title}\n\n{inspect.getdoc(cls)}\n")
+    for key in ("dims", "inputs", "causal", "any_grid"):
+        value = facts[key]
+        typer.echo(f"  {key:<10} {', '.join(map(str, value)) if isinstance(value, list) else value}")
+    if cls.ours:
+        typer.echo(f"  {'ours':<10} {', '.join(cls.ours)} (the paper leaves it out)")
+    if cls.trainable:
+        typer.echo("\nparameters (a complex number counts once; real: twice)")
+        print_table([_count_row(row) for row in facts["counts"]])
+        typer.echo("\nsettings")
+        for row in _settings(name):
+            config, training = (" ".join(f"{k}={v}" for k, v in row[part].items()) for part in ("config", "training"))
+            typer.echo(f"  {row['equation']:<6} {config}\n  {'':<6} {training}\n  {'':<6} ({row['source']})")
+    typer.echo(f"\nnext: spdebench train {name} DATA")
+
+
+def _count_row(row: dict[str, Any]) -> dict[str, Any]:
+    config = " ".join(f"{k}={v}" for k, v in row["config"].items())
+    out = {"data": f"{row['equation']} {config}".strip(), "paper": row["paper"] or "-"}
+    for form in ("published", "default"):
+        out |= {form: row[form]["parameters"], f"{form} real": row[form]["real"]}
+    return out
+
+
+def _settings(name: str) -> list[dict[str, Any]]:
+    """The configuration and training that a model gets on each equation's default dataset, with its source."""
+    rows = []
+    for each in EQUATIONS:
+        one = equation(each)
+        setting = TaskSpec(**subsampling(one)).setting(one)  # type: ignore[arg-type]
+        try:
+            MODELS[name].supports(setting)
+        except UserError:
+            continue
+        advice = recommended(name, setting)
+        rows.append(
+            {
+                "equation": each,
+                "config": dataclasses.asdict(MODELS[name].configure(setting, {})),
+                "training": advice.training,
+                "source": "; ".join(advice.sources),
+            }
+        )
+    return rows
 
 
 def _show_metric(name: str, words: list[str], as_json: bool) -> None:

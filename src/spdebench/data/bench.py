@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import contextlib
 import statistics
-import time
 from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -24,6 +23,7 @@ from spdebench.data.identity import DatasetSpec
 from spdebench.equations import Equation
 from spdebench.errors import folding_known
 from spdebench.solvers import simulate
+from spdebench.timing import best_of, timed
 
 _TRANSFORMS = ("fft", "rfft", "irfft", "rfftn", "irfftn")
 Call = tuple[str, tuple[int, ...], torch.dtype, tuple[tuple[str, Any], ...]]
@@ -68,7 +68,6 @@ def bench_equation(equation: Equation, n: int = 0, device: str = "cpu", label: s
     n = n or samples_for(equation, device)
     on_gpu = torch.device(device).type == "cuda"
     identity = DatasetSpec(equation=equation, n=n, chunk=-(-n // 2) if on_gpu else 0)
-    sync = torch.cuda.synchronize if on_gpu else lambda: None
     with folding_known():
         simulate(equation, 0, range(2), device=device)  # first use of libraries
         size = min(identity.chunk, n)
@@ -76,10 +75,10 @@ def bench_equation(equation: Equation, n: int = 0, device: str = "cpu", label: s
         rows = [identity.rows(i) for i in range(identity.chunks)]
         solver, normals, transforms = [], [], []
         for chunk in rows:
-            solver.append(_seconds(partial(simulate, equation, 0, chunk, device=device), sync) / len(chunk))
+            solver.append(timed(partial(simulate, equation, 0, chunk, device=device), device)[1] / len(chunk))
             count = len(chunk) * equation.steps * equation.series().functions
-            normals.append(_draw_seconds(count, device, sync) / len(chunk))
-            transforms.append(_replay_seconds(calls, device, sync) / size)
+            normals.append(_draw_seconds(count, device) / len(chunk))
+            transforms.append(_replay_seconds(calls, device) / size)
     ours, drawn, turned = (1e3 * statistics.median(x) for x in (solver, normals, transforms))
     return Timing(label or equation.name, n, ours, drawn, turned, equation.series().functions, equation.steps)
 
@@ -102,7 +101,7 @@ def _recorder(name: str, original: Callable[..., torch.Tensor], calls: Counter[C
     return recorded
 
 
-def _replay_seconds(calls: Counter[Call], device: str, sync: Callable[[], None]) -> float:
+def _replay_seconds(calls: Counter[Call], device: str) -> float:
     total = 0.0
     for (name, shape, dtype, keywords), count in calls.items():
         values = torch.ones(shape, dtype=dtype, device=device)
@@ -114,11 +113,11 @@ def _replay_seconds(calls: Counter[Call], device: str, sync: Callable[[], None])
                 f(v, **o)
 
         replay()
-        total += _seconds(replay, sync) / repeats * count
+        total += timed(replay, device)[1] / repeats * count
     return total
 
 
-def _draw_seconds(count: int, device: str, sync: Callable[[], None]) -> float:
+def _draw_seconds(count: int, device: str) -> float:
     block = min(count, 1 << 20)
     generator = np.random.default_rng(0)
 
@@ -128,16 +127,8 @@ def _draw_seconds(count: int, device: str, sync: Callable[[], None]) -> float:
     ways: list[Callable[[], object]] = [by_torch]
     if torch.device(device).type == "cpu":
         ways.append(lambda: generator.standard_normal(block))
-    best = min(_seconds(way, sync) for way in ways for _ in range(2))
+    best = min(best_of(way, 2, device)[1] for way in ways)
     return best * count / block
-
-
-def _seconds(work: Callable[[], object], sync: Callable[[], None]) -> float:
-    sync()
-    start = time.perf_counter()
-    work()
-    sync()
-    return time.perf_counter() - start
 
 
 def standard_cases() -> Iterator[tuple[str, Equation]]:

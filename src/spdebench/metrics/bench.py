@@ -6,17 +6,15 @@ one thread; start Python with OMP_NUM_THREADS=1 so that NumPy does too.
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from functools import partial
 from typing import Any
 
 import numpy as np
-import torch
 
 from spdebench.grids import Grid
 from spdebench.metrics.evaluate import PAPER, evaluate
+from spdebench.timing import best_of, one_thread
 
 Case = tuple[tuple[int, ...], tuple[int, ...]]  # shape of the arrays, points of the grid
 
@@ -114,33 +112,13 @@ def ensemble(shape: tuple[int, ...], seed: int = 0) -> tuple[np.ndarray, np.ndar
     return prediction.astype(np.float32), truth.astype(np.float32)
 
 
-@contextmanager
-def _one_thread() -> Iterator[None]:
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    try:
-        yield
-    finally:
-        torch.set_num_threads(before)
-
-
-def _best(work: Callable[[], Any], repeats: int) -> tuple[Any, float]:
-    """The result, and the least of ``repeats`` times in seconds."""
-    seconds = []
-    for _ in range(repeats):
-        start = time.perf_counter()
-        out = work()
-        seconds.append(time.perf_counter() - start)
-    return out, min(seconds)
-
-
 def bench(cases: tuple[Case, ...] = CASES, repeats: int = 3) -> list[dict[str, Any]]:
     """Rows: case, metric (or ``all``), milliseconds of ours and of the loops, their ratio, and both values.
 
     ``all`` is one `evaluate` of the paper's metrics (values and curves, no intervals) against the sum of the loops.
     Most of that sum is the signature's; the norms cost little either way, ours include the check of both arrays.
     """
-    with _one_thread():
+    with one_thread():
         return [row for shape, points in cases for row in _case(shape, points, repeats)]
 
 
@@ -150,11 +128,11 @@ def _case(shape: tuple[int, ...], points: tuple[int, ...], repeats: int) -> list
     ours = partial(evaluate, v, u, Grid.unit(points), resamples=0)
     rows, total = [], 0.0
     for name in PAPER:
-        scores, seconds = _best(partial(ours, metrics=name), repeats)
-        value, loop = _best(partial(LOOPS[name], v[:, 1:], u[:, 1:]), 1)
+        scores, seconds = best_of(partial(ours, metrics=name), repeats)
+        value, loop = best_of(partial(LOOPS[name], v[:, 1:], u[:, 1:]), 1)
         total += loop
         rows.append(_row(case, name, seconds, loop, scores[name].value, value))
-    _, seconds = _best(partial(ours, metrics="paper"), repeats)
+    _, seconds = best_of(partial(ours, metrics="paper"), repeats)
     return [*rows, _row(case, "all", seconds, total, None, None)]
 
 

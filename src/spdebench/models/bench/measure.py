@@ -1,0 +1,39 @@
+"""Times of all speed cases, ours and plain in turn, so that both see the same machine."""
+
+from __future__ import annotations
+
+import importlib
+import math
+from typing import Any
+
+from spdebench.errors import unknown
+from spdebench.timing import one_thread, timed
+
+CASES: tuple[str, ...] = ("fno", "nspde", "wno", "ncde", "dlr_net", "features")
+
+
+def measure(only: str = "", rounds: int = 5) -> list[dict[str, Any]]:
+    """Rows: case, the best of ``rounds`` times of one training step in ms (ours, plain), their ratio, the target."""
+    if only and only not in CASES:
+        raise unknown("case", only, CASES)
+    rows = []
+    for name in CASES:
+        if only in ("", name):
+            with one_thread():
+                rows.append(_row(name, rounds))
+    return rows
+
+
+def _row(name: str, rounds: int) -> dict[str, Any]:
+    case = importlib.import_module(f"spdebench.models.bench.{name}").case()
+    ours = plain = math.inf
+    for _ in range(rounds + 1):  # one more: the first use warms up
+        ours, plain = min(ours, timed(case.ours)[1]), min(plain, timed(case.plain)[1])
+    return {
+        "case": case.name,
+        "ours_ms": 1e3 * ours,
+        "plain_ms": 1e3 * plain,
+        "ratio": plain / ours,
+        "target": case.target,
+        "note": case.note,
+    }

@@ -1,0 +1,39 @@
+"""How long work takes: seconds on a device, the best of several, on one thread."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import TypeVar
+
+import torch
+
+T = TypeVar("T")
+
+
+def timed(work: Callable[[], T], device: torch.device | str = "cpu") -> tuple[T, float]:
+    """The result of ``work`` and its seconds, the device's queue empty before and after."""
+    wait = torch.cuda.synchronize if torch.device(device).type == "cuda" else lambda: None
+    wait()
+    start = time.perf_counter()
+    out = work()
+    wait()
+    return out, time.perf_counter() - start
+
+
+def best_of(work: Callable[[], T], repeats: int, device: torch.device | str = "cpu") -> tuple[T, float]:
+    """The last result, and the least of ``repeats`` times in seconds."""
+    runs = [timed(work, device) for _ in range(repeats)]
+    return runs[-1][0], min(seconds for _, seconds in runs)
+
+
+@contextmanager
+def one_thread() -> Iterator[None]:
+    """Torch computes with one thread inside."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)

@@ -1,0 +1,165 @@
+"""What every registered model promises, for every dimension and task that it declares, on tiny grids."""
+
+from __future__ import annotations
+
+import functools
+import io
+
+import pytest
+import torch
+
+import spdebench as sb
+from spdebench.errors import UserError
+from spdebench.metrics import causality_gap
+from spdebench.models import MODELS, OperatorModel, build
+from spdebench.tasks import Batch, Setting, TaskSpec
+
+EQUATIONS = {
+    1: ("phi41", {"points": 16, "frames": 11, "steps": 11, "truncation": 8, "sigma": 1.0}),
+    2: ("phi42", {"points": 8, "frames": 8, "steps": 8, "truncation": 4, "horizon": 8e-3, "sigma": 1.0}),
+    3: ("phi43", {"points": 7, "frames": 8, "steps": 8, "truncation": 6, "horizon": 8 * 1.384e-4}),
+}
+CASES = [(name, dim, inputs) for name in MODELS for dim in MODELS[name].dims for inputs in MODELS[name].inputs]
+TRAINABLE = [case for case in CASES if MODELS[case[0]].trainable]
+
+
+@functools.cache
+def data(dim: int, inputs: str) -> tuple[Setting, Batch, torch.Tensor]:
+    """Four samples of the dimension's equation."""
+    name, fields = EQUATIONS[dim]
+    one = sb.equation(name, **fields, kappa=0.1 if inputs == "u0+xi" else 0.0)
+    out = sb.simulate(one, 0, range(4))
+    batch = Batch(out.u0, out.dw, (one,), torch.zeros(4, dtype=torch.long))
+    return TaskSpec(inputs=inputs).setting(one), batch, out.u  # type: ignore[arg-type]
+
+
+def make(name: str, dim: int, inputs: str, seed: int = 0, **config: object) -> OperatorModel:
+    """A calibrated model."""
+    setting, batch, u = data(dim, inputs)
+    torch.manual_seed(seed)
+    model = build(name, setting, **config)
+    model.calibrate(model.prepare(batch), u)
+    return model
+
+
+def relative(v: torch.Tensor, u: torch.Tensor) -> torch.Tensor:
+    """|v - u| / |u| of each sample over t_1..t_T."""
+    gap, size = ((x[:, 1:]).flatten(1).norm(dim=1) for x in (v - u, u))
+    return gap / size
+
+
+@pytest.mark.parametrize(("name", "dim", "inputs"), CASES)
+def test_shape_type_and_batch(name, dim, inputs):
+    """All frames, float32; a sample's prediction does not know of its batch; features have the samples first."""
+    model, (_, batch, u) = make(name, dim, inputs), data(dim, inputs)
+    features = model.prepare(batch)
+    assert all(len(f) == len(batch) for f in features.values())
+    v = model.predict(batch)
+    assert v.shape == u.shape and v.dtype == torch.float32 and torch.isfinite(v).all()
+    assert batch.source is not None
+    alone = model.predict(Batch(batch.u0[1:2], batch.dw[1:2], batch.equations, batch.source[1:2]))
+    torch.testing.assert_close(alone[0], v[1], rtol=1e-4, atol=1e-4 * float(v.abs().max()))
+
+
+@pytest.mark.parametrize(("name", "dim", "inputs"), TRAINABLE)
+def test_every_parameter_learns(name, dim, inputs):
+    model, (_, batch, u) = make(name, dim, inputs), data(dim, inputs)
+    model.train()
+    relative(model(model.prepare(batch)), u).mean().backward()
+    dead = [k for k, p in model.named_parameters() if p.grad is None or not bool((p.grad != 0).any())]
+    assert not dead, dead
+    assert all(bool(torch.isfinite(p.grad).all()) for p in model.parameters() if p.grad is not None)
+
+
+@pytest.mark.parametrize(("name", "dim", "inputs"), TRAINABLE)
+def test_every_input_counts(name, dim, inputs):
+    """Other noise, or (task u0+xi) another initial datum, gives another prediction after t_0."""
+    model, (_, batch, _) = make(name, dim, inputs), data(dim, inputs)
+    v = model.predict(batch)
+    other = model.predict(Batch(batch.u0, batch.dw.flip(0), batch.equations, batch.source))
+    assert float((v - other)[:, 1:].abs().max()) > 1e-6
+    if inputs == "u0+xi":
+        other = model.predict(Batch(batch.u0.flip(0), batch.dw, batch.equations, batch.source))
+        assert float((v - other)[:, 1:].abs().max()) > 1e-6
+
+
+@pytest.mark.parametrize(("name", "dim", "inputs"), TRAINABLE)
+def test_one_batch_can_be_learned(name, dim, inputs):
+    """Below 5 % relative L2 on four samples."""
+    model, (_, batch, u) = make(name, dim, inputs), data(dim, inputs)
+    features, steps = model.prepare(batch), 400
+    optimiser = torch.optim.Adam(model.parameters(), lr=1e-2)
+    schedule = torch.optim.lr_scheduler.OneCycleLR(optimiser, max_lr=1e-2, total_steps=steps)
+    model.train()
+    best = float("inf")
+    for _ in range(steps):
+        loss = relative(model(features), u).mean()
+        best = min(best, float(loss.detach()))
+        if best < 0.04:
+            break
+        optimiser.zero_grad()
+        loss.backward()
+        torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+        optimiser.step()
+        schedule.step()
+    assert best < 0.05
+
+
+@pytest.mark.parametrize(("name", "dim", "inputs"), CASES)
+def test_two_runs_agree_and_a_saved_model_is_the_same(name, dim, inputs):
+    """One seed, one result, to the bit; weights and fitted scales are in the state."""
+    _, batch, u = data(dim, inputs)
+    states = []
+    for _ in range(2):
+        model = make(name, dim, inputs)
+        if model.trainable:
+            optimiser = torch.optim.Adam(model.parameters(), lr=1e-3)
+            model.train()
+            for _ in range(2):
+                optimiser.zero_grad()
+                relative(model(model.prepare(batch)), u).mean().backward()
+                optimiser.step()
+        states.append((model, model.predict(batch)))
+    assert torch.equal(states[0][1], states[1][1])
+    file = io.BytesIO()
+    torch.save(states[0][0].state_dict(), file)
+    file.seek(0)
+    torch.manual_seed(99)
+    copy = build(name, data(dim, inputs)[0])
+    copy.load_state_dict(torch.load(file, weights_only=True))
+    assert torch.equal(copy.predict(batch), states[0][1])
+
+
+@pytest.mark.parametrize(("name", "dim", "inputs"), CASES)
+def test_causality_is_as_declared(name, dim, inputs):
+    """Changing the noise after t_c moves nothing before t_c if the model is declared causal."""
+    model, (_, batch, _) = make(name, dim, inputs), data(dim, inputs)
+    gap = causality_gap(
+        lambda u0, dw: model.predict(Batch(u0, dw, batch.equations, batch.source)), batch.u0, batch.dw, cuts=2
+    )
+    if model.causal:
+        assert gap.value < 1e-5
+    else:
+        assert gap.value > 1e-7, "declared as not causal, measured as causal: declare it"
+
+
+@pytest.mark.parametrize("name", [n for n in MODELS if 2 not in MODELS[n].dims])
+def test_refuses_dimensions_it_lacks(name):
+    with pytest.raises(UserError, match=rf"model '{name}' works in 1 .* Models for 2-D: .*fno"):
+        build(name, data(2, "xi")[0])
+
+
+@pytest.mark.parametrize("name", [n for n in MODELS if "modes" in MODELS[n].config_class.__dataclass_fields__])
+def test_refuses_modes_beyond_the_grid(name):
+    with pytest.raises(UserError, match="do not fit the grid"):
+        build(name, data(1, "xi")[0], modes=(400, 3))
+    with pytest.raises(UserError, match="must have 2 entries"):
+        build(name, data(1, "xi")[0], modes=(4, 4, 4))
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_says_what_it_is(name):
+    cls = MODELS[name]
+    assert cls.__doc__ and cls.title and cls.__doc__ != OperatorModel.__doc__
+    with pytest.raises(UserError, match="did you mean|unknown key"):
+        build(name, data(1, "xi")[0], widht=3)
