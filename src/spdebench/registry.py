@@ -1,14 +1,55 @@
-"""Look-up by name. Declaring a class registers it; third-party packages use entry points."""
+"""Look-up by name. Declaring a class registers it; third-party packages use entry points, single files `extend`."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+import importlib.util
+import os
+import sys
+from collections.abc import Callable, Iterator, Sequence
 from importlib import metadata
+from pathlib import Path
 from typing import Generic, TypeVar
 
 from spdebench.errors import UserError, unknown
 
 T = TypeVar("T")
+
+FILES = "SPDEBENCH_WITH"
+"""Environment variable: Python files that declare classes of ours; worker processes inherit it."""
+
+
+def extend(files: Sequence[str | os.PathLike[str]]) -> None:
+    """Run Python files that declare classes, in this process and in the workers that it starts."""
+    known = [f for f in os.environ.get(FILES, "").split(os.pathsep) if f]
+    for file in files:
+        path = str(Path(file).resolve())
+        if path not in known:
+            known.append(path)
+    os.environ[FILES] = os.pathsep.join(known)
+    for file in known:
+        _run_file(Path(file))
+
+
+def _run_file(path: Path) -> None:
+    name = f"spdebench_with_{path.stem}"
+    old = sys.modules.get(name)
+    if old is not None and getattr(old, "__file__", None) == str(path):
+        return
+    if not path.is_file():
+        raise UserError(f"no such file: {path.name}; --with takes a Python file that declares classes")
+    spec = importlib.util.spec_from_file_location(name, path)
+    if spec is None or spec.loader is None:
+        raise UserError(f"{path.name} is not a Python file; --with takes one that declares classes")
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[name] = module
+    try:
+        spec.loader.exec_module(module)
+    except UserError:
+        del sys.modules[name]
+        raise
+    except Exception as error:
+        del sys.modules[name]
+        raise UserError(f"{path.name} cannot be run: {type(error).__name__}: {error}") from error
 
 
 class Registry(Generic[T]):
@@ -35,6 +76,7 @@ class Registry(Generic[T]):
         self._builtin()
         for point in metadata.entry_points(group=self.group):
             point.load()
+        extend(())
 
     def __getitem__(self, name: str) -> type[T]:
         self._load()

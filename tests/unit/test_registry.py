@@ -50,3 +50,23 @@ def test_an_equation_of_another_package_is_found_by_the_command(tmp_path):
         )
         assert done.returncode == 0, done.stderr
     assert "the same bits" in done.stdout
+
+
+def test_a_file_of_ones_own_is_found_by_the_command_and_its_workers(tmp_path):
+    """``--with FILE`` declares an equation for one command, worker processes included."""
+    example = Path(__file__).parents[2] / "examples" / "own_equation.py"
+    words = ["--with", str(example), "generate", "nagumo", "points=32", "truncation=8", "-n", "4", "--chunk", "2"]
+    command = [sys.executable, "-m", "spdebench", *words, "--workers", "2", "--out", str(tmp_path)]
+    done = subprocess.run(command, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert list(tmp_path.glob("nagumo-*.parquet"))
+
+
+@pytest.mark.parametrize(("text", "message"), [(None, "no such file"), ("1/0", "cannot be run: ZeroDivisionError")])
+def test_a_bad_file_is_one_line(tmp_path, text, message):
+    path = tmp_path / "mine.py"
+    if text:
+        path.write_text(text)
+    command = [sys.executable, "-m", "spdebench", "--with", str(path), "list"]
+    done = subprocess.run(command, capture_output=True, text=True)
+    assert done.returncode == 2 and message in done.stderr and "Traceback" not in done.stderr

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import sys
 import warnings
-from typing import Any, NoReturn
+from typing import Annotated, Any, NoReturn
 
 import typer
 
 from spdebench.cli import bench, data, doctor, evaluate, generate, plot, show
 from spdebench.engines import keep_freed_memory
 from spdebench.errors import FoldingWarning, UserError
+from spdebench.registry import extend
 
 app = typer.Typer(
     name="spdebench",
@@ -28,6 +29,17 @@ app.command("evaluate")(evaluate.evaluate)
 app.command("plot")(plot.plot)
 app.add_typer(bench.app, name="bench")
 app.command("doctor")(doctor.doctor)
+
+
+@app.callback()
+def common(
+    files: Annotated[
+        list[str] | None,
+        typer.Option("--with", help="A Python file that declares an equation, model, metric or scheme of yours."),
+    ] = None,
+) -> None:
+    """The benchmark for learning stochastic PDEs."""
+    extend(files or ())
 
 
 def main(arguments: list[str] | None = None) -> None:

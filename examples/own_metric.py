@@ -1,0 +1,28 @@
+"""A metric of one's own: how far the largest value of a path is missed. One file, one class.
+
+On the command line:  spdebench --with examples/own_metric.py evaluate PREDICTION --truth DATA --metrics rel_l2,peak
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+import spdebench as sb
+from spdebench.metrics import Measurement, Metric, Pair
+
+
+@dataclass(frozen=True)
+class Peak(Metric, name="peak"):
+    """(1/N) sum_n | max_{i,j} V - max_{i,j} U |: the error of the largest value, mean over the paths."""
+
+    def measure(self, pair: Pair, *, samples: bool = True) -> Measurement:
+        peaks = [(v.flatten(1).amax(1) - u.flatten(1).amax(1)).abs().cpu().numpy() for _, v, u in pair.samples()]
+        each = np.concatenate(peaks)  # one value a sample: intervals come by themselves
+        return Measurement(float(each.mean()), each)
+
+
+if __name__ == "__main__":
+    truth = np.random.default_rng(0).normal(size=(50, 20, 16)).cumsum(1)
+    print(sb.evaluate(truth * 0.9, truth, sb.Grid.unit(16), metrics=["rel_l2", "peak"]))
