@@ -57,7 +57,7 @@ def write_rate(identity: DatasetSpec, paths: Trajectories) -> float:
     with tempfile.TemporaryDirectory() as folder:
         start = time.perf_counter()
         with Writer(
-            Path(folder) / "x.parquet", identity.to_dict(), shapes, identity.row_group, made_with("cpu")
+            Path(folder) / "x.parquet", identity.to_dict(), shapes, identity.row_group, made_with("cpu"), threads=1
         ) as out:
             out.write(arrays)
         return sum(a.nbytes for a in arrays) / (time.perf_counter() - start)

@@ -7,6 +7,7 @@ number, an unknown key or a fraction for a count is one clear line and never a s
 from __future__ import annotations
 
 import dataclasses
+import functools
 import hashlib
 import json
 import math
@@ -22,6 +23,11 @@ T = TypeVar("T")
 
 def fields_of(cls: type) -> dict[str, Any]:
     """Field names and their resolved types, in declaration order."""
+    return dict(_fields_of(cls))
+
+
+@functools.cache
+def _fields_of(cls: Any) -> dict[str, Any]:
     hints = typing.get_type_hints(cls)
     return {f.name: hints[f.name] for f in dataclasses.fields(cls) if f.init}
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 import io
 
@@ -65,6 +66,7 @@ def test_shape_type_and_batch(name, dim, inputs):
 def test_every_parameter_learns(name, dim, inputs):
     model, (_, batch, u) = make(name, dim, inputs), data(dim, inputs)
     model.train()
+    batch = dataclasses.replace(batch, u0=batch.u0 + 1)  # weights that multiply phi43's u0 = 0 would have no gradient
     relative(model(model.prepare(batch)), u).mean().backward()
     dead = [k for k, p in model.named_parameters() if p.grad is None or not bool((p.grad != 0).any())]
     assert not dead, dead

@@ -34,7 +34,8 @@ def linear_variance(eq: Phi41) -> float:
     wiener = eq.wiener()
     pairs = wiener.basis.pairs
     strokes = torch.cat((torch.eye(pairs), 1j * torch.eye(pairs)[1:])).to(torch.complex128)
-    blow = wiener.spectral(strokes * math.sqrt(eq.horizon / eq.noise_steps))
+    show = wiener.physical if scheme.noise_form == "physical" else wiener.spectral
+    blow = show(strokes * math.sqrt(eq.horizon / eq.noise_steps))
     state, silent, total = scheme.start(torch.zeros(len(blow), grid.points[0], dtype=torch.float64)), blow * 0, 0.0
     for n in range(eq.noise_steps):
         state = scheme.step(state, blow if n == 0 else silent)

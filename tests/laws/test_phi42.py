@@ -80,8 +80,8 @@ def test_two_forms_agree_to_the_first_order_in_the_step() -> None:
         schemes = [SCHEMES[name](eq, eq.solving_grid, h) for name in ("wick", "semi_implicit")]
         states = [scheme.start(eq.initial(eq.solving_grid, 0, range(4))) for scheme in schemes]
         for z in wiener.blocks(0, range(4), steps, eq.horizon):
-            for dw in wiener.spectral(z).unbind(1):
-                states = [scheme.step(state, dw) for scheme, state in zip(schemes, states, strict=True)]
+            for strokes in zip(wiener.spectral(z).unbind(1), wiener.physical(z).unbind(1), strict=True):
+                states = [s.step(state, dw) for s, state, dw in zip(schemes, states, strokes, strict=True)]
         gaps.append(distance(*(s.field(state) for s, state in zip(schemes, states, strict=True))))
     assert gaps[0] < 0.01
     for coarse, fine in itertools.pairwise(gaps):

@@ -82,7 +82,8 @@ def stroke_variance(eq: Equation) -> torch.Tensor:
     h, wiener = eq.horizon / eq.noise_steps, eq.wiener()
     scheme = make_scheme(eq, h)
     unit = torch.eye(wiener.basis.pairs, dtype=torch.complex128)
-    strokes = wiener.spectral(torch.cat((unit, 1j * unit)) * math.sqrt(h))
+    show = wiener.physical if scheme.noise_form == "physical" else wiener.spectral
+    strokes = show(torch.cat((unit, 1j * unit)) * math.sqrt(h))
     zero = torch.zeros(len(strokes), *eq.solving_grid.points, dtype=torch.float64)
     state, total, out = scheme.start(zero), zero[0].clone(), [zero[0].clone()]
     for n in range(eq.noise_steps):

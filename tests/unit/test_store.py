@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import importlib
+import math
 import os
 import random
 import shutil
+import threading
 import warnings
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 import torch
@@ -69,6 +72,45 @@ def test_no_time_stamp_and_the_same_bytes_for_any_workers(tiny, tmp_path):
         path = sb.generate(spec.equation, n=11, seed=3, chunk=4, out=other, workers=workers)
         assert path.read_bytes() == tiny.read_bytes()
         assert os.listdir(other) == [path.name]
+
+
+def test_the_same_bytes_for_any_threads(tiny, tmp_path):
+    ds = sb.open_dataset(tiny)
+    for threads in (1, 2, 7):
+        path = tmp_path / f"{threads}.parquet"
+        with Writer(path, ds.identity, ds.shapes, 4, ds.made, threads) as writer:
+            for start in (0, 4, 8):
+                writer.write([ds.read(column, start, start + 4) for column in ("u0", "dw", "u")])
+        assert path.read_bytes() == tiny.read_bytes()
+
+
+@pytest.mark.parametrize("chunks", [1, 3])
+def test_an_error_in_a_writing_thread_comes_up_and_leaves_nothing(tiny, tmp_path, monkeypatch, chunks):
+    ds = sb.open_dataset(tiny)
+
+    def fails(self, arrays):
+        raise pa.ArrowInvalid("cannot encode")
+
+    monkeypatch.setattr(Writer, "_table", fails)
+    place = tmp_path / "new"
+    with (
+        pytest.raises(pa.ArrowInvalid, match="cannot encode"),
+        Writer(place / "x.parquet", ds.identity, ds.shapes, 4, ds.made, 2) as writer,
+    ):
+        for _ in range(chunks):
+            writer.write([ds.u0, ds.dw, ds.u])
+    assert not list(place.iterdir())
+    assert not [t for t in threading.enumerate() if "ThreadPool" in t.name]
+
+
+def test_a_place_that_cannot_be_written_is_one_line(tiny, tmp_path):
+    ds = sb.open_dataset(tiny)
+    (tmp_path / "file").write_text("")
+    with (
+        pytest.raises(UserError, match="cannot write"),
+        Writer(tmp_path / "file" / "x.parquet", ds.identity, ds.shapes, 4, ds.made),
+    ):
+        pass
 
 
 @pytest.mark.parametrize("name", ["phi41", "kdv", "wave", "kpz"])
@@ -152,6 +194,24 @@ def test_a_stopped_generation_goes_on_where_it_was(tmp_path, monkeypatch):
     assert os.listdir(tmp_path / "parts") == [path.name]
 
 
+def test_stopped_while_the_file_is_put_together_and_typed_again(tiny, tmp_path, monkeypatch):
+    eq, out = sb.open_dataset(tiny).equation, tmp_path / "again"
+    original, calls = Writer.write, []
+
+    def stops_at_the_second(self, arrays):
+        if calls:
+            raise KeyboardInterrupt
+        calls.append(1)
+        original(self, arrays)
+
+    monkeypatch.setattr(Writer, "write", stops_at_the_second)
+    with pytest.raises(KeyboardInterrupt):
+        sb.generate(eq, n=11, seed=3, chunk=4, out=out)
+    assert [p.suffix for p in out.iterdir()] == [".parts"]
+    monkeypatch.undo()
+    assert sb.generate(eq, n=11, seed=3, chunk=4, out=out).read_bytes() == tiny.read_bytes()
+
+
 def test_too_small_a_disk_and_a_folder_that_cannot_be_written(tmp_path, monkeypatch):
     eq = sb.equation("phi41", **TINY)
     monkeypatch.setattr(shutil, "disk_usage", lambda p: shutil._ntuple_diskusage(100, 50, 50))
@@ -186,7 +246,8 @@ def test_folding_is_said(changes, folds):
 def test_the_floor_counts_the_transforms_that_are_made():
     eq = sb.equation("phi41", points=16, truncation=8)
     calls = record_transforms(lambda: sb.simulate(eq, 0, range(2)))
-    assert sum(calls.values()) == 3 * 50  # forward and back for the step, back for the stored noise
+    fields = sum(count * math.prod(shape[:-1]) for (_, shape, *_), count in calls.items())
+    assert fields == 2 * 3 * 50  # forward and back for the step, back for the noise, of which many at once
 
 
 def test_shapes_that_do_not_fit_the_solver():

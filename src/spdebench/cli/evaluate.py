@@ -1,29 +1,44 @@
-"""``spdebench evaluate``: score a prediction against a dataset."""
+"""``spdebench evaluate``: score a prediction against a dataset, or show and extend the scores of a run."""
 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
-from spdebench.cli.output import Json, print_json, print_table
+from spdebench.cli.output import Device, Json, print_json, print_table
 from spdebench.data import open_dataset
+from spdebench.data.generate import check_device
 from spdebench.data.predictions import ensembles, read_prediction
+from spdebench.errors import UserError
+from spdebench.metrics import PAPER
 from spdebench.metrics import evaluate as score
 from spdebench.metrics import floors as marks
+from spdebench.training import open_run, part_for, score_on
 
 
 def evaluate(
-    prediction: Annotated[Path, typer.Argument(help="Predicted u: .npy or .npz (N T X..), or a native dataset file.")],
-    truth: Annotated[Path, typer.Option(help="The dataset file with the true u.")],
+    prediction: Annotated[
+        Path, typer.Argument(help="A run's folder, or predicted u: .npy or .npz (N T X..), or a native dataset file.")
+    ],
+    truth: Annotated[
+        Path | None, typer.Option(help="The dataset file with the true u; for a run: another one to test it on.")
+    ] = None,
     rows: Annotated[str, typer.Option(help="Samples of the truth that were predicted, START:STOP.")] = "",
     metrics: Annotated[str, typer.Option(help="paper, default, all, or names with commas.")] = "default",
     no_t0: Annotated[bool, typer.Option("--no-t0", help="The prediction lacks the frame at t=0.")] = False,
     floors: Annotated[bool, typer.Option("--floors", help="Add floors and ceilings of each metric.")] = False,
+    label: Annotated[str, typer.Option(help="Under which name a run keeps its scores on --truth.")] = "",
+    device: Device = "cpu",
     as_json: Json = False,
 ) -> None:
     """Score a prediction: all metrics, intervals over test samples, and on request what the scores can mean."""
+    if prediction.is_dir():
+        _of_run(prediction, truth, metrics, label, device, as_json)
+        return
+    if truth is None:
+        raise UserError("a prediction needs the dataset with the true u: --truth FILE")
     dataset = open_dataset(truth)
     predicted, true = read_prediction(prediction, dataset, rows, has_t0=not no_t0)
     chosen = metrics if metrics in ("paper", "default", "all") else metrics.split(",")
@@ -48,3 +63,25 @@ def evaluate(
     if table:
         typer.echo("")
         print_table(table)
+
+
+def _of_run(folder: Path, truth: Path | None, metrics: str, label: str, device: str, as_json: bool) -> None:
+    """The scores that a run has, or those on the test part of another dataset."""
+    run = open_run(folder)
+    if truth is None:
+        found: dict[str, Any] = run.record["scores"]
+    else:
+        check_device(device)
+        found = score_on(run, part_for(run, truth), label or truth.stem, device=device)["scores"]
+    wanted = {"paper": PAPER, "default": tuple(found), "all": tuple(found)}.get(metrics, tuple(metrics.split(",")))
+    missing = [name for name in wanted if name not in found]
+    if missing and metrics not in ("paper", "default", "all"):
+        raise UserError(f"{folder} has no score '{missing[0]}'; it has {', '.join(found)}")
+    rows = [{"metric": name, **found[name]} for name in wanted if name in found]
+    if as_json:
+        print_json({"run": run.name, "scores": rows})
+        return
+    print_table(rows)
+    shifts = [name for name in run.record["shifts"] if name != (label or (truth.stem if truth else ""))]
+    if shifts:
+        typer.echo(f"also scored on: {', '.join(shifts)} (in {run.file('record.json')})")

@@ -8,7 +8,7 @@ from typing import Annotated, Any, NoReturn
 
 import typer
 
-from spdebench.cli import bench, data, doctor, evaluate, generate, plot, show
+from spdebench.cli import bench, data, doctor, evaluate, generate, plot, predict, report, show, sweep, table, train
 from spdebench.engines import keep_freed_memory
 from spdebench.errors import FoldingWarning, UserError
 from spdebench.registry import extend
@@ -25,8 +25,13 @@ app.command("list")(show.list_names)
 app.command("show")(show.show)
 app.command("generate")(generate.generate)
 app.add_typer(data.app, name="data")
+app.command("train")(train.train)
 app.command("evaluate")(evaluate.evaluate)
+app.command("predict")(predict.predict)
+app.command("sweep")(sweep.sweep)
+app.command("table")(table.table)
 app.command("plot")(plot.plot)
+app.command("report")(report.report)
 app.add_typer(bench.app, name="bench")
 app.command("doctor")(doctor.doctor)
 

@@ -59,4 +59,4 @@ def duration(seconds: float) -> str:
     """Seconds for people."""
     if seconds < 60:
         return f"{seconds:.2g} s"
-    return f"{int(seconds) // 60} min {int(seconds) % 60:02d} s" if seconds < 3600 else f"{seconds / 3600:.2g} h"
+    return f"{int(seconds) // 60} min {int(seconds) % 60:02d} s" if seconds < 3600 else f"{seconds / 3600:.1f} h"

@@ -86,9 +86,13 @@ def make_part(unit: _Unit) -> tuple[int, float]:
     identity = from_json(unit.spec)
     with folding_known():  # said once by `generate`
         paths = simulate(identity.equation, identity.seed, identity.rows(unit.index), device=unit.device)
-    payload = b"".join(a.cpu().numpy().astype("<f4").tobytes() for a in (paths.u0, paths.dw, paths.u))
-    with replacing(_part_path(Path(unit.folder), unit.index)) as temporary:
-        temporary.write_bytes(payload + hashlib.sha256(payload).digest())
+    digest = hashlib.sha256()
+    with replacing(_part_path(Path(unit.folder), unit.index)) as temporary, temporary.open("wb") as file:
+        for tensor in (paths.u0, paths.dw, paths.u):
+            values = np.ascontiguousarray(tensor.cpu().numpy(), dtype="<f4").reshape(-1).data
+            digest.update(values)
+            file.write(values)
+        file.write(digest.digest())
     return unit.index, float(paths.u.abs().max())
 
 

@@ -14,8 +14,10 @@ import math
 import os
 import platform
 from collections.abc import Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from functools import cached_property
 from pathlib import Path
+from types import TracebackType
 from typing import Any
 
 import numpy as np
@@ -25,7 +27,9 @@ import torch
 
 from spdebench import spec
 from spdebench.data.identity import DatasetSpec, from_dict
+from spdebench.data.splice import Splicer
 from spdebench.errors import UserError
+from spdebench.files import replacing
 from spdebench.grids import Grid
 from spdebench.version import __version__
 
@@ -48,71 +52,100 @@ def chunk_digest(arrays: Sequence[np.ndarray]) -> str:
     """SHA-256 of the float32 bytes of u0, dw, u of a chunk, in this order."""
     digest = hashlib.sha256()
     for array in arrays:
-        digest.update(np.ascontiguousarray(array, dtype="<f4").tobytes())
+        digest.update(np.ascontiguousarray(array, dtype="<f4").reshape(-1).data)
     return digest.hexdigest()
 
 
 class Writer:
-    """Writes chunks to a temporary file and puts it in place at the end: no partial file is ever seen."""
+    """A context: chunks go to a temporary file, which is put in place at the end; no partial file is ever seen.
+
+    Row groups are encoded by ``threads`` threads (as many as torch computes with, unless told) while the next chunk is
+    made, and written in order: the bytes do not depend on the number of threads.
+    """
 
     def __init__(
-        self, path: Path, identity: dict[str, Any], shapes: dict[str, tuple[int, ...]], row_group: int, made: dict
+        self,
+        path: Path,
+        identity: dict[str, Any],
+        shapes: dict[str, tuple[int, ...]],
+        row_group: int,
+        made: dict[str, str],
+        threads: int = 0,
     ) -> None:
-        self.path, self.row_group = path, row_group
-        path.parent.mkdir(parents=True, exist_ok=True)
-        self._temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+        self.path, self._shapes, self._row_group = path, shapes, row_group
+        self._threads = threads or torch.get_num_threads()
         self._texts = {
             "spec": spec.canonical_json(identity),
             "shapes": spec.canonical_json({k: list(v) for k, v in shapes.items()}),
             "made": spec.canonical_json(made),
         }
-        self._digests: list[list[Any]] = []
-        self._shapes = shapes
-        self.schema = pa.schema([(c, pa.list_(pa.float32(), math.prod(shapes[c]))) for c in COLUMNS])
-        self._writer = pq.ParquetWriter(
-            self._temporary,
-            self.schema,
+        self._schema = pa.schema([(c, pa.list_(pa.float32(), math.prod(shapes[c]))) for c in COLUMNS])
+        self._digests: list[tuple[int, Future[str]]] = []
+        self._groups: list[Future[memoryview]] = []
+
+    def __enter__(self) -> Writer:
+        with contextlib.ExitStack() as stack:
+            temporary = stack.enter_context(replacing(self.path))
+            self._splicer = Splicer(stack.enter_context(temporary.open("wb")))
+            self._pool = ThreadPoolExecutor(self._threads)
+            stack.callback(self._pool.shutdown, cancel_futures=True)
+            self._opened = stack.pop_all()
+        return self
+
+    def write(self, arrays: Sequence[np.ndarray]) -> None:
+        """Append one chunk: u0 (n X..), dw and u (n T X..), which must not change afterwards."""
+        rows, earlier = len(arrays[0]), self._groups
+        self._digests.append((rows, self._pool.submit(chunk_digest, arrays)))
+        self._groups = [
+            self._pool.submit(self._encoded, [a[start : start + self._row_group] for a in arrays])
+            for start in range(0, rows, self._row_group)
+        ]
+        self._append(earlier)
+
+    def _append(self, groups: list[Future[memoryview]]) -> None:
+        while groups:
+            self._splicer.append(groups.pop(0).result())
+
+    def _encoded(self, arrays: Sequence[np.ndarray] = (), metadata: dict[str, str] | None = None) -> memoryview:
+        """A Parquet file of one row group, or of none but with metadata."""
+        sink = pa.BufferOutputStream()
+        with pq.ParquetWriter(
+            sink,
+            self._schema,
             compression="zstd",
             compression_level=3,
             use_dictionary=False,
             use_byte_stream_split=[f"{c}.list.element" for c in COLUMNS],
             write_statistics=False,
             write_page_checksum=True,
-        )
+        ) as writer:
+            if arrays:
+                writer.write_table(self._table(arrays), row_group_size=self._row_group)
+            if metadata:
+                writer.add_key_value_metadata(metadata)
+        return memoryview(sink.getvalue()).cast("B")
 
-    def write(self, arrays: Sequence[np.ndarray]) -> None:
-        """Append one chunk: u0 (n X..), dw and u (n T X..)."""
-        rows = len(arrays[0])
-        self._digests.append([rows, chunk_digest(arrays)])
-        for start in range(0, rows, self.row_group):
-            columns = []
-            for name, array in zip(COLUMNS, arrays, strict=True):
-                part = np.ascontiguousarray(array[start : start + self.row_group], dtype=np.float32)
-                flat = pa.array(part.reshape(-1))
-                columns.append(pa.FixedSizeListArray.from_arrays(flat, math.prod(self._shapes[name])))
-            self._writer.write_table(pa.Table.from_arrays(columns, schema=self.schema), row_group_size=self.row_group)
+    def _table(self, arrays: Sequence[np.ndarray]) -> pa.Table:
+        columns = []
+        for name, array in zip(COLUMNS, arrays, strict=True):
+            flat = pa.array(np.ascontiguousarray(array, dtype=np.float32).reshape(-1))
+            columns.append(pa.FixedSizeListArray.from_arrays(flat, math.prod(self._shapes[name])))
+        return pa.Table.from_arrays(columns, schema=self._schema)
 
-    def close(self) -> None:
-        self._texts["chunks"] = spec.canonical_json(self._digests)
+    def _finish(self) -> None:
+        self._append(self._groups)
+        self._texts["chunks"] = spec.canonical_json([[rows, digest.result()] for rows, digest in self._digests])
         metadata = {f"spdebench.{key}": self._texts[key] for key in _KEYS}
-        metadata["spdebench.seal"] = _seal(self._texts)
-        self._writer.add_key_value_metadata(metadata)
-        self._writer.close()
-        os.replace(self._temporary, self.path)
+        self._splicer.close(self._encoded(metadata=metadata | {"spdebench.seal": _seal(self._texts)}))
 
-    def abort(self) -> None:
-        with contextlib.suppress(Exception):
-            self._writer.close()
-        self._temporary.unlink(missing_ok=True)
-
-    def __enter__(self) -> Writer:
-        return self
-
-    def __exit__(self, kind: type[BaseException] | None, *rest: object) -> None:
-        if kind is None:
-            self.close()
-        else:
-            self.abort()
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if kind is not None:
+            self._opened.__exit__(kind, error, trace)
+            return
+        with self._opened:
+            self._finish()
 
 
 def _seal(texts: dict[str, str]) -> str:

@@ -81,6 +81,9 @@ class KdV(Equation, name="kdv"):
 
     @property
     def rule(self) -> Rule:
-        """Kernel of d_t + d_xxx: no Schauder gain on the torus is counted; the noise is the time derivative of W."""
+        """Kernel of d_t + d_xxx: no Schauder gain on the torus is counted; the noise is the time derivative of W.
+
+        6 u u_x as the flux 3 d/dx (u^2), symmetric in its factors, as `nonlinear` has it.
+        """
         regular = -1.0 if self.noise == "cylindrical" else 1.5
-        return Rule(0.0, regular, (Monomial(6.0, (1, 1)), Monomial(self.sigma, (0,), noise=True)))
+        return Rule(0.0, regular, (Monomial(3.0, (2,), form="flux"), Monomial(self.sigma, (0,), noise=True)))

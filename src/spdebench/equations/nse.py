@@ -153,8 +153,9 @@ class NSE(Equation, name="nse"):
 
     @property
     def rule(self) -> Rule:
-        """u.grad omega as a product is omega times grad omega: u gains a derivative on omega, which is not counted."""
-        return Rule(2.0, -1.0, (Monomial(-1.0, (1, 1)), Monomial(self.sigma, (0,), noise=True)))
+        """u.grad omega is one product, its components summed; u gains the derivative that grad loses."""
+        terms = (Monomial(-1.0, (1, 1), form="transport"), Monomial(self.forcing, (0,), form="force"))
+        return Rule(2.0, -1.0, (*terms, Monomial(self.sigma, (0,), noise=True)))
 
 
 @functools.lru_cache(maxsize=32)

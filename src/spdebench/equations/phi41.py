@@ -10,6 +10,7 @@ import torch
 from torch import Tensor
 
 from spdebench.equations.base import Equation, Map, Monomial, Rule
+from spdebench.equations.cubic import Cubic
 from spdebench.equations.initial import perturbed
 from spdebench.grids import Grid
 
@@ -43,10 +44,7 @@ class Phi41(Equation, name="phi41"):
         return grid.laplacian(difference=self.differences, device=device)
 
     def drift(self, grid: Grid, device: torch.device | str = "cpu") -> Map:
-        def cubic(u: Tensor) -> Tensor:
-            return (u * u).neg_().add_(self.mass).mul_(u)
-
-        return cubic
+        return Cubic(self.mass, -1.0)
 
     def initial(self, grid: Grid, seed: int, samples: Sequence[int], device: torch.device | str = "cpu") -> Tensor:
         x = grid.coordinates(0, device)

@@ -12,6 +12,7 @@ from torch import Tensor
 
 from spdebench.equations import renormalise
 from spdebench.equations.base import Equation, Map, Monomial, Renormalisation, Rule
+from spdebench.equations.cubic import Cubic
 from spdebench.equations.initial import perturbed
 from spdebench.grids import Grid
 
@@ -68,11 +69,7 @@ class Phi42(Equation, name="phi42"):
 
     def drift(self, grid: Grid, device: torch.device | str = "cpu") -> Map:
         """-u^3; the counter-term comes with `masses`."""
-
-        def minus_cube(u: Tensor) -> Tensor:
-            return (u * u).mul_(u).neg_()
-
-        return minus_cube
+        return Cubic(0.0, -1.0)
 
     def initial(self, grid: Grid, seed: int, samples: Sequence[int], device: torch.device | str = "cpu") -> Tensor:
         x, y = grid.mesh(device)

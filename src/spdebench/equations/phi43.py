@@ -11,6 +11,7 @@ from torch import Tensor
 
 from spdebench.equations import renormalise
 from spdebench.equations.base import Equation, Map, Monomial, Renormalisation, Rule
+from spdebench.equations.cubic import Cubic
 from spdebench.equations.initial import perturbed
 from spdebench.errors import UserError
 from spdebench.grids import Grid
@@ -79,11 +80,7 @@ class Phi43(Equation, name="phi43"):
 
     def drift(self, grid: Grid, device: torch.device | str = "cpu") -> Map:
         """-u^3; the counter-term comes with `masses`."""
-
-        def minus_cube(u: Tensor) -> Tensor:
-            return (u * u).mul_(u).neg_()
-
-        return minus_cube
+        return Cubic(0.0, -1.0)
 
     def nonlinear(self, grid: Grid, device: torch.device | str = "cpu") -> Map:
         """The cube at the lattice points themselves: a lattice field has no aliasing to remove."""

@@ -6,7 +6,20 @@ import importlib
 
 from spdebench.models.base import MODELS, Config, Features, OperatorModel, build
 
-_MODULES: tuple[str, ...] = ()
+_MODULES: tuple[str, ...] = (
+    "baselines",
+    "deeponet",
+    "dlr_net",
+    "fno",
+    "gt",
+    "ncde",
+    "ncde_fno",
+    "nors",
+    "nrde",
+    "nspde",
+    "nspde_s",
+    "wno",
+)
 for _module in _MODULES:
     importlib.import_module(f"spdebench.models.{_module}")
 

@@ -39,7 +39,9 @@ class Trajectories:
     def empty(n: int, frames: int, grid: Grid, dtype: torch.dtype, device: torch.device | str) -> Trajectories:
         """Room for n samples of frames t_0..t_frames; u0 is a view of u."""
         u = torch.empty((n, frames + 1, *grid.points), dtype=dtype, device=device)
-        return Trajectories(u[:, 0], torch.zeros_like(u), u)
+        dw = torch.empty_like(u)
+        dw[:, 0] = 0
+        return Trajectories(u[:, 0], dw, u)
 
     def rows(self, first: int, count: int) -> Trajectories:
         return Trajectories(*(x.narrow(0, first, count) for x in (self.u0, self.dw, self.u)))
@@ -140,13 +142,16 @@ def _advance(
     out.u[:, 0] = _stored(u0, False, equation)
     n = 0
     for block in increments:
+        if stride == 1:  # all frames of a block in one transform
+            out.dw[:, n + 1 : n + 1 + block.shape[1]] = _stored(block, spectral, equation)
         for increment in block.unbind(1):
             state = scheme.step(state, increment)
             total = increment if total is None else total + increment
             n += 1
             if n % stride == 0:
-                out.dw[:, n // stride] = _stored(total, spectral, equation)
                 out.u[:, n // stride] = _stored(scheme.field(state), False, equation)
+                if stride > 1:
+                    out.dw[:, n // stride] = _stored(total, spectral, equation)
                 total = None
 
 

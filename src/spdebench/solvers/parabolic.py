@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Callable
+
 import torch
 from torch import Tensor
 
+from spdebench.equations.cubic import Cubic
 from spdebench.solvers.base import Scheme
+from spdebench.solvers.cubic import CubicStep
 from spdebench.solvers.phi import phi_functions
 
 
@@ -17,27 +22,40 @@ class SemiImplicit(Scheme, name="semi_implicit"):
     sub-steps the increment is spread evenly over them.
     """
 
-    noise_form = "spectral"
+    noise_form = "physical"
     order = 1
+    explicit: Callable[[Tensor, Tensor, int], Tensor]
 
     def prepare(self) -> None:
-        self.drift = self.equation.drift(self.grid, self.device)
-        self.damping = 1 / (1 - self.tau * self.equation.symbol(self.grid, self.device))
-        self.gain = self.equation.sigma / self.substeps
-        if self.grid.periodic:
-            self.damping = self.damping[..., None].contiguous()  # acts on real and imaginary parts
+        eq, tau = self.equation, self.tau
+        self.gain = eq.sigma / self.substeps
+        self.damping = 1 / (1 - tau * eq.symbol(self.grid, self.device))
+        if self.grid.periodic:  # acts on real and imaginary parts, after a transform that is not divided by the points
+            self.damping = torch.stack((self.damping, self.damping), dim=-1) / math.prod(self.grid.points)
+        self.drift, self.explicit = eq.drift(self.grid, self.device), self._explicit
+        if isinstance(self.drift, Cubic):
+            growth = [1 + tau * (self.drift.linear + self.mass(n)) for n in range(eq.noise_steps)]
+            self.explicit = CubicStep(growth, tau * self.drift.cube, self.gain, self.device)
+
+    def _explicit(self, u: Tensor, dw: Tensor, n: int) -> Tensor:
+        """u + tau (F(u) + m_n u) + sigma dW."""
+        return self.drift(u).mul_(self.tau).add_(u, alpha=1 + self.tau * self.mass(n)).add_(dw, alpha=self.gain)
+
+    def _implicit(self, v: Tensor) -> Tensor:
+        """(1 - tau L)^-1 v."""
+        if not self.grid.periodic:
+            return self.grid.inverse(self.grid.transform(v).mul_(self.damping))
+        c = torch.fft.rfftn(v, dim=self.grid.axes)
+        torch.view_as_real(c).mul_(self.damping)
+        return self.grid.inverse(c)
 
     def start(self, u0: Tensor) -> tuple[Tensor, int]:
         return u0, 0
 
     def step(self, state: tuple[Tensor, int], dw: Tensor) -> tuple[Tensor, int]:
         u, n = state
-        growth = 1 + self.tau * self.mass(n)
         for _ in range(self.substeps):
-            c = self.grid.transform(self.drift(u).mul_(self.tau).add_(u, alpha=growth))
-            c.add_(dw, alpha=self.gain)
-            (torch.view_as_real(c) if self.grid.periodic else c).mul_(self.damping)
-            u = self.grid.inverse(c)
+            u = self._implicit(self.explicit(u, dw, n))
         return u, n + 1
 
     def field(self, state: tuple[Tensor, int]) -> Tensor:

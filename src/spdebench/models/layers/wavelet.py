@@ -3,8 +3,8 @@
 One step of the transform with filters of length L and half-sample symmetric ends (..x_1 x_0 | x_0 x_1..):
     low_i = sum_j g_j x_{2i+1-j},   high_i = sum_j d_j x_{2i+1-j},   i < (n + L - 1) // 2
     x_m = sum_i h_{m+L-2-2i} low_i + e_{m+L-2-2i} high_i
-with h the scaling filter, g_j = h_{L-1-j}, d_j = (-1)^{j+1} h_j, e_j = d_{L-1-j}. The inverse of an odd length drops its
-last sample. Conventions are those of PyWavelets (mode "symmetric").
+with h the scaling filter, g_j = h_{L-1-j}, d_j = (-1)^{j+1} h_j, e_j = d_{L-1-j}. The inverse of an odd length drops
+its last sample. Conventions are those of PyWavelets (mode "symmetric").
 
 Over (t, x) and ``level`` steps the coarsest approximation and the three coarsest detail bands are exactly
     c = A_t v A_x',   A = [low_level; high_level] along each axis,
@@ -87,7 +87,7 @@ def coarse(n: int, wavelet: str, level: int) -> tuple[np.ndarray, np.ndarray]:
 
 
 class WaveletLayer(nn.Module):
-    """v -> v + S_t ((M - 1) A_t v A_x') S_x' + K v + b: a learned C x C matrix M for each coarse coefficient, K pointwise.
+    """v -> v + S_t ((M - 1) A_t v A_x') S_x' + K v + b: a learned C x C matrix M a coarse coefficient, K pointwise.
 
     v is (B, T, X, C). ``weight`` (coefficients, C, C) holds the four coarsest bands: low and high in t times low and
     high in x. At first M is small, so that the layer starts as fine bands plus K v, as the reference starts.

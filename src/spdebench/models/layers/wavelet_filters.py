@@ -57,7 +57,7 @@ WAVELETS: tuple[str, ...] = tuple(_SCALING)
 
 
 def scaling_filter(wavelet: str) -> tuple[float, ...]:
-    """The synthesis low-pass filter of a wavelet; the other three follow from it (`wavelet.FilterBank`)."""
+    """The synthesis low-pass filter of a wavelet; the other three follow from it (`wavelet.analysis`)."""
     if wavelet not in _SCALING:
         raise unknown("wavelet", wavelet, _SCALING)
     return _SCALING[wavelet]

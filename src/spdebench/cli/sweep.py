@@ -1,0 +1,60 @@
+"""``spdebench sweep``: search hyper-parameters on validation."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import typer
+
+from spdebench import spec
+from spdebench.cli.output import Device, Json, print_json, print_table
+from spdebench.cli.train import Cache, Data, Fields, Inputs, Mix, Model, Out, make_task
+from spdebench.errors import UserError
+from spdebench.training.sweep import Trial
+from spdebench.training.sweep import sweep as search
+from spdebench.training.words import alternatives, as_words, sort_words
+
+
+def sweep(
+    model: Model,
+    data: Data,
+    words: Fields = None,
+    inputs: Inputs = "",
+    mix: Mix = None,
+    out: Out = Path("runs"),
+    device: Device = "cpu",
+    cache: Cache = None,
+    as_json: Json = False,
+) -> None:
+    """Train every combination of key=a,b,c and sort by validation; the test part is never read."""
+    choices = alternatives(model, spec.parse_words(words or []))
+    fixed = {key: values[0] for key, values in choices.items() if len(values) == 1}
+    open_ = {key: values for key, values in choices.items() if len(values) > 1}
+    if not open_:
+        raise UserError("nothing to search: give some key several values, such as lr=1e-3,3e-3,1e-2")
+    task = make_task(data, inputs, mix, sort_words(model, fixed))
+    searched = {key: [value] for key, value in fixed.items() if key not in sort_words(model, fixed).task} | open_
+
+    def report(number: int, total: int, values: dict[str, Any]) -> None:
+        if not as_json:
+            typer.echo(f"{number}/{total}  {as_words({key: values[key] for key in open_})}")
+
+    trials = search(model, task, searched, out=out, device=device, report=report, cache=cache)
+    rows = [_row(trial, list(open_)) for trial in trials]
+    if as_json:
+        print_json(rows)
+        return
+    print_table(rows)
+    best = trials[0]
+    if best.val is None:
+        raise UserError("every combination diverged; try a smaller lr")
+    given = as_words({**fixed, **{key: best.values[key] for key in open_}})
+    more = f" --inputs {inputs}" * bool(inputs) + "".join(f" --mix {path}" for path in mix or [])
+    typer.echo(f"next: spdebench train {model} {data} {given}{more} --out {out}")
+
+
+def _row(trial: Trial, keys: list[str]) -> dict[str, Any]:
+    best = None if trial.run is None else trial.run.best["best_epoch"]
+    name = trial.note if trial.run is None else trial.run.name
+    return {**{key: trial.values[key] for key in keys}, "val": trial.val, "epoch": best, "run": name}

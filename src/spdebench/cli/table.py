@@ -1,0 +1,139 @@
+"""``spdebench table``: the paper's tables and figures, filled from run records, planned, or run."""
+
+from __future__ import annotations
+
+import sys
+from collections import Counter
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from spdebench.cli.output import Json, duration, print_json, print_table, size
+from spdebench.errors import UserError, unknown
+from spdebench.experiments import plan, records
+from spdebench.experiments.base import EDITIONS, Edition, Table
+from spdebench.experiments.catalogue import TABLES
+from spdebench.experiments.catalogue import table as find
+from spdebench.experiments.fill import fill
+from spdebench.experiments.run import Outcome, Places, fill_missing
+from spdebench.report.tables import FORMATS, render, tidy
+
+
+def table(
+    name: Annotated[str, typer.Argument(help="A table or figure; 'all'; 'list' lists them.")],
+    plan_only: Annotated[bool, typer.Option("--plan", help="Say what is done and missing, and what it costs.")] = False,
+    run: Annotated[bool, typer.Option("--run", help="Make the missing runs.")] = False,
+    budget: Annotated[str, typer.Option(help="Time for --run, such as 25m or 1h30m.")] = "",
+    only: Annotated[str, typer.Option(help="With --plan or --run: models or parts of labels, with commas.")] = "",
+    seeds: Annotated[int, typer.Option(help="Training seeds of each cell.")] = 3,
+    edition: Annotated[str, typer.Option(help="Which edition of the data: paper or converged.")] = "paper",
+    format: Annotated[str, typer.Option(help="text, md, latex, csv or html.")] = "text",
+    results: Annotated[Path, typer.Option(help="Folder of run records.")] = Path("results"),
+    runs: Annotated[Path, typer.Option(help="Folder of runs.")] = Path("runs"),
+    data: Annotated[Path, typer.Option(help="Folder of datasets.")] = Path("data"),
+    device: Annotated[str, typer.Option(help="cpu or cuda; several (cuda:0,cuda:1) take turns.")] = "cpu",
+    jobs: Annotated[int, typer.Option(help="Runs side by side.")] = 1,
+    as_json: Json = False,
+) -> None:
+    """Show a table of the paper, our numbers beside the published ones; plan or make the runs that it lacks."""
+    if name == "list":
+        rows = [{"name": t.name, "kind": t.kind, "paper": t.source, "title": t.title} for t in TABLES]
+        print_json(rows) if as_json else print_table(rows)
+        return
+    _check(plan_only, run, budget, format, edition, jobs)
+    chosen = list(TABLES) if name == "all" else [find(name)]
+    which: Edition = "paper" if edition == "paper" else "converged"
+    known = records.read(results)
+    if not plan_only and not run:
+        _show(chosen, known, seeds, which, format, as_json)
+        return
+    cells = [cell for each in chosen for cell in each.cells(seeds, which)]
+    kept = plan.only(cells, only)
+    devices = tuple(device.split(","))
+    todo = plan.jobs(kept, known, runs, devices[0])
+    if plan_only:
+        facts = plan.overview(kept, todo, data)
+        if as_json:
+            published = [p for p in plan.published_status(cells, known) if p["table"] in {t.source for t in chosen}]
+            print_json(facts | {"published": published})
+        else:
+            _say_plan(facts, data, jobs)
+        return
+    seconds = plan.seconds_of(budget) if budget else None
+    places = Places(str(data), str(runs), str(results), devices)
+    outcomes = _run(todo, places, jobs, seconds, as_json)
+    if name != "all" and not as_json:
+        _show(chosen, records.read(results), seeds, which, format, False)
+    if any(o.state in ("failed", "kept") for o in outcomes):
+        raise typer.Exit(1)
+
+
+def _check(plan_only: bool, run: bool, budget: str, format: str, edition: str, jobs: int) -> None:
+    if plan_only and run:
+        raise UserError("--plan and --run do not go together; look at --plan first, then type --run")
+    if budget and not run:
+        raise UserError("--budget goes with --run")
+    if jobs < 1:
+        raise UserError(f"--jobs must be at least 1, got {jobs}")
+    if format not in FORMATS:
+        raise unknown("format", format, FORMATS)
+    if edition not in EDITIONS:
+        raise unknown("edition", edition, EDITIONS)
+
+
+def _show(chosen: list[Table], known: dict[str, Any], seeds: int, edition: Edition, format: str, as_json: bool) -> None:
+    filled = [fill(each, known, seeds, edition) for each in chosen]
+    if as_json:
+        print_json([row for each in filled for row in tidy(each)])
+        return
+    for k, each in enumerate(filled):
+        out = render(each, format)
+        if format == "csv" and k:
+            out = out.split("\n", 1)[1]  # one header for all
+        typer.echo(out, nl=format != "csv" and k + 1 < len(filled))
+
+
+def _say_plan(facts: dict[str, Any], data: Path, workers: int) -> None:
+    rows = [*facts["tables"], facts["total"]]
+    print_table([{k: duration(v) if k == "seconds" else v for k, v in row.items()} for row in rows])
+    if len(facts["tables"]) > 1:
+        typer.echo("a run that two tables share is counted in both, and once in the total")
+    if missing := len(facts["datasets"]["missing"]):
+        typer.echo(f"{missing} datasets are to be made first, about {size(facts['datasets']['bytes'])} in {data}")
+    if left := facts["total"]["seconds"]:
+        aside = f", {duration(left / workers)} with {workers} side by side" if workers > 1 else ""
+        typer.echo(f"about {duration(left)} are left{aside}; next: the same command with --run instead of --plan")
+
+
+def _run(todo: list[plan.Job], places: Places, workers: int, budget: float | None, as_json: bool) -> list[Outcome]:
+    """Make what is missing, a line a run."""
+    left = [j for j in todo if j.status != "done"]
+    if not as_json:
+        within = f", at most {duration(budget)} now" if budget else ""
+        cost = duration(sum(j.seconds for j in left) / workers)
+        typer.echo(f"{len(todo) - len(left)} runs are done, {len(left)} to make, about {cost}{within}")
+    done = 0
+
+    def report(outcome: Outcome) -> None:
+        nonlocal done
+        done += 1
+        if not as_json and outcome.state != "left":
+            typer.echo(f"{done}/{len(left)} {_line(outcome)}")
+
+    bar = sys.stderr.isatty() and not as_json
+    outcomes = fill_missing(todo, places, workers=workers, budget=budget, report=report, progress=bar)
+    states = Counter(o.state for o in outcomes)
+    if as_json:
+        print_json({"outcomes": [{"name": o.name, "state": o.state, "message": o.message} for o in outcomes]})
+    elif left:
+        typer.echo(", ".join(f"{n} {state}" for state, n in states.items()))
+        if states["paused"] or states["left"]:
+            typer.echo("the budget is used up; the same command goes on from there")
+    return outcomes
+
+
+def _line(outcome: Outcome) -> str:
+    value = (outcome.record.get("scores") or {}).get("rel_l2", {}).get("value")
+    error = "" if value is None else f"  rel_l2 {value:.4g}"
+    return f"{outcome.name}  {outcome.state}{error}  {duration(outcome.seconds)}  {outcome.message}".rstrip()

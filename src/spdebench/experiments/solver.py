@@ -1,0 +1,155 @@
+"""The solver as a row of a table: its time on the device and batch that models are timed on, and the error it makes.
+
+A record like that of a run, model ``solver``:
+  scores              solving again from the stored u0 and dw, against the stored u (0 up to rounding where storage
+                      dropped nothing; wave and nse store fewer steps, nse fewer points than they solve)
+  shifts.finer        the stored u against the same paths solved finer (edition converged; there, twice the sub-steps)
+  shifts.independent  an independent ensemble of the same law: what a perfect law scores at this sample size
+  inference_ms        ms a sample for a batch of 100 (or the test part, if smaller), from u0 and dw on the device
+"""
+
+from __future__ import annotations
+
+import statistics
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from spdebench import spec
+from spdebench.data import Dataset, DatasetSpec
+from spdebench.equations import Equation
+from spdebench.errors import folding_known
+from spdebench.metrics import Scores, evaluate
+from spdebench.metrics.evaluate import PAPER
+from spdebench.solvers import simulate, solve
+from spdebench.tasks import Part, TaskSpec
+from spdebench.training.provenance import provenance
+
+SOLVER = "solver"
+FINER, INDEPENDENT = "finer", "independent"
+VERSION = 1
+BATCH = 100
+METRICS = (*PAPER, "w12", "std_ratio")
+
+
+@dataclass(frozen=True)
+class SolverSpec:
+    """What a solver's record depends on: the dataset, and which of its samples, frames and points are scored."""
+
+    dataset: DatasetSpec
+    task: dict[str, Any]
+
+    @property
+    def model(self) -> str:
+        return SOLVER
+
+    @property
+    def datasets(self) -> tuple[dict[str, Any], ...]:
+        return (self.dataset.to_dict(),)
+
+    @cached_property
+    def digest(self) -> str:
+        return spec.digest({"solver": VERSION, "dataset": self.dataset.to_dict(), "task": self.task})
+
+    @property
+    def name(self) -> str:
+        return f"{SOLVER}-{self.dataset.equation.name}-{self.digest}"
+
+
+def measure(wanted: SolverSpec, dataset: Dataset, device: str = "cpu") -> dict[str, Any]:
+    """The record of the solver on the test part of a dataset."""
+    start = time.perf_counter()
+    task = spec.build(TaskSpec, wanted.task, "task")
+    rows = task.rows(len(dataset))["test"]
+    whole = Part("test", [dataset], [rows], equations=(dataset.equation,))
+    scored = Part("test", [dataset], [rows], every=task.every, stride=task.stride)
+    truth = scored.u
+
+    def score(u: Tensor, against: Tensor) -> dict[str, Any]:
+        found = evaluate(u, against, scored.grid, metrics=METRICS, times=scored.times, resamples=0)
+        return {"scores": _values(found), "samples": {"rel_l2": _rounded(found["rel_l2"].samples)}}
+
+    def thin(u: Tensor) -> Tensor:
+        points = [slice(None, None, task.stride)] * scored.grid.dim
+        return u[(slice(None), slice(None, None, task.every), *points)].float()
+
+    eq = dataset.equation
+    again, ms = _solved(eq, whole, device)
+    own = score(thin(again), truth)
+    with folding_known():
+        seed = dataset.spec.seed
+        finer = thin(_simulated(_finer(eq), seed, rows.tolist(), dataset.spec.chunk, device))
+        fresh = range(len(dataset), len(dataset) + len(rows))
+        independent = thin(_simulated(eq, seed, fresh, dataset.spec.chunk, device))
+    return {
+        "version": VERSION,
+        "digest": wanted.digest,
+        "name": wanted.name,
+        "model": SOLVER,
+        "config": {},
+        "counts": {"parameters": 0, "real": 0},
+        "datasets": list(wanted.datasets),
+        "task": wanted.task,
+        "options": {},
+        "val": None,
+        "best_epoch": 0,
+        "epochs": 0,
+        **own,
+        "shifts": {FINER: score(truth, finer), INDEPENDENT: score(independent, truth)},
+        "inference_ms": ms,
+        "training_seconds": 0.0,
+        "measuring_seconds": round(time.perf_counter() - start, 3),
+        "provenance": provenance(device),
+    }
+
+
+def _finer(eq: Equation) -> Equation:
+    if eq.edition == "paper":
+        return eq.replace(edition="converged")
+    return eq.replace(substeps=2 * eq.substeps)
+
+
+def _solved(eq: Equation, part: Part, device: str) -> tuple[Tensor, float]:
+    """u for the whole part, solved in batches, and the time of a sample."""
+    out = []
+    with folding_known():
+        for first in range(0, len(part), BATCH):
+            u0, dw = (x[first : first + BATCH].to(device) for x in (part.u0, part.dw))
+            out.append(solve(eq, u0, dw).float().cpu())
+        first_batch = (x[:BATCH].to(device) for x in (part.u0, part.dw))
+        return torch.cat(out), solver_time(eq, *first_batch)
+
+
+def solver_time(eq: Equation, u0: Tensor, dw: Tensor) -> float:
+    """ms a sample of solving this batch: the median of a few after one that does not count."""
+    wait = torch.cuda.synchronize if dw.device.type == "cuda" else lambda: None
+    times: list[float] = []
+    for repeat in range(11):
+        wait()
+        start = time.perf_counter()
+        solve(eq, u0, dw)
+        wait()
+        if repeat:
+            times.append(time.perf_counter() - start)
+        if sum(times) > 0.5:
+            break
+    return float(f"{1e3 * statistics.median(times) / len(dw):.4g}")
+
+
+def _simulated(eq: Equation, seed: int, rows: Sequence[int], chunk: int, device: str) -> Tensor:
+    pieces = [rows[k : k + chunk] for k in range(0, len(rows), chunk)]
+    return torch.cat([simulate(eq, seed, piece, device=device).u.cpu() for piece in pieces])
+
+
+def _values(scores: Scores) -> dict[str, dict[str, float | None]]:
+    return {name: {"value": float(score.value), "low": None, "high": None} for name, score in scores.items()}
+
+
+def _rounded(samples: np.ndarray | None) -> list[float]:
+    return [] if samples is None else [float(f"{x:.4g}") for x in samples]

@@ -1,0 +1,152 @@
+"""Features of a whole part, computed once: in chunks, kept on the device where they fit, on disk where they are costly.
+
+A part that does not fit the device stays in page-locked memory of the host, from which batches are copied without
+waiting.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+import io
+import math
+import warnings
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from spdebench import spec
+from spdebench.errors import UserError
+from spdebench.files import replacing
+from spdebench.models.base import Features, OperatorModel
+from spdebench.tasks import Part
+from spdebench.version import __version__
+
+CHUNK_BYTES = 64 << 20  # of increments prepared together
+WIDTH = 64  # channels that a network may hold of each number of its output, when batches are sized
+
+
+@dataclass
+class Prepared:
+    """Features and targets of a part, in one place."""
+
+    features: Features
+    target: Tensor
+
+    def __len__(self) -> int:
+        return len(self.target)
+
+    @property
+    def device(self) -> torch.device:
+        return self.target.device
+
+    @property
+    def nbytes(self) -> int:
+        return sum(t.nbytes for t in (*self.features.values(), self.target))
+
+
+def evaluation_batch(shape: tuple[int, ...]) -> int:
+    """Samples (T X..) that go through a network at once without gradients: the paper's 100, or what 2 GB hold."""
+    return max(1, min(100, (2 << 30) // (4 * WIDTH * math.prod(shape))))
+
+
+def prepare_part(
+    model: OperatorModel,
+    part: Part,
+    *,
+    place: torch.device | str | None = None,
+    cache: Path | None = None,
+) -> Prepared:
+    """Features and targets of all samples at ``place`` (by default where the model is).
+
+    ``cache`` is a folder in which features that the model calls costly are kept between runs.
+    """
+    where = torch.device(place) if place is not None else model.device
+    features = _cached(model, part, where, cache) if cache and model.costly_features else _computed(model, part, where)
+    return Prepared(features, _put(part.u, where, model))
+
+
+def fits(model: OperatorModel, parts: tuple[Part, ...], share: float) -> bool:
+    """Whether features and targets of these parts take at most this share of the free memory of the model's device."""
+    if model.device.type != "cuda":
+        return True
+    one = _features(model, parts[0], slice(0, 1))
+    each = sum(t.nbytes for t in one.values()) + 4 * math.prod(parts[0].shape)
+    free, _ = torch.cuda.mem_get_info(model.device)
+    return each * sum(len(part) for part in parts) <= share * free
+
+
+def _features(model: OperatorModel, part: Part, rows: slice) -> Features:
+    with torch.no_grad():  # not inference mode: what it makes cannot enter a graph with gradients
+        return model.prepare(part.batch(rows).to(model.device))
+
+
+def _computed(model: OperatorModel, part: Part, where: torch.device) -> Features:
+    """Chunks of one size, whatever the device, so that the bits do not depend on the memory that is free."""
+    size = max(1, min(256, CHUNK_BYTES // (4 * math.prod(part.shape))))
+    out: Features = {}
+    for start in range(0, len(part), size):
+        for key, values in _features(model, part, slice(start, start + size)).items():
+            if key not in out:
+                shape = (len(part), *values.shape[1:])
+                out[key] = torch.empty(shape, dtype=values.dtype, device=where, pin_memory=_pinned(where, model))
+            if len(values) != len(out[key][start : start + size]):
+                raise UserError(
+                    f"model '{model.name}': feature '{key}' has {len(values)} rows for "
+                    f"{len(out[key][start : start + size])} samples; its first axis must be the samples"
+                )
+            out[key][start : start + size] = values
+    return out
+
+
+def _pinned(where: torch.device, model: OperatorModel) -> bool:
+    """Whether tensors at ``where`` are copied to another device later."""
+    return where.type == "cpu" and model.device.type == "cuda"
+
+
+def _put(values: Tensor, where: torch.device, model: OperatorModel) -> Tensor:
+    return values.pin_memory() if _pinned(where, model) else values.to(where)
+
+
+# --- on disk ------------------------------------------------------------------------------------------------------
+def features_key(model: OperatorModel, part: Part) -> str:
+    """A digest of all that features depend on: the model's way of making them and the inputs themselves."""
+    content = hashlib.sha256()
+    batch = part.batch()
+    for values in (batch.u0, batch.dw, batch.source):
+        assert values is not None
+        content.update(values.contiguous().numpy().tobytes())
+    identity: dict[str, Any] = {
+        "model": model.name,
+        "features": model.feature_spec(),
+        "setting": model.setting.to_dict(),
+        "equations": [{"name": e.name, **dataclasses.asdict(e)} for e in batch.equations],
+        "inputs": content.hexdigest(),
+        "versions": [__version__, torch.__version__],
+        "device": model.device.type,
+    }
+    return spec.digest(identity, 16)
+
+
+def _cached(model: OperatorModel, part: Part, where: torch.device, folder: Path) -> Features:
+    path = Path(folder) / f"{model.name}-{features_key(model, part)}.pt"
+    if path.exists():
+        try:
+            found = torch.load(path, map_location="cpu", weights_only=True)
+            return {key: _put(values, where, model) for key, values in found.items()}
+        except Exception as error:  # a damaged file raises whatever its damage leads to
+            warnings.warn(
+                f"{path} cannot be read ({type(error).__name__}); its features are computed again", stacklevel=2
+            )
+    features = _computed(model, part, where)
+    try:
+        buffer = io.BytesIO()
+        torch.save({key: values.cpu() for key, values in features.items()}, buffer)
+        with replacing(path) as temporary:
+            temporary.write_bytes(buffer.getbuffer())
+    except UserError as error:  # a full disk must not cost a run: they are only kept for the next one
+        warnings.warn(f"features are not kept: {error}", stacklevel=2)
+    return features

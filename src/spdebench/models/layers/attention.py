@@ -1,0 +1,71 @@
+"""Galerkin attention over n tokens x_i in R^C, linear in n (Cao 2021, with the norm of the benchmark's variant).
+
+    q = W_q x + b_q, k = W_k x, v = W_v x;   k^, v^: each channel to mean 0, variance 1 over the tokens (eps 1e-5)
+    y_i = W_o q_i' [ sum_j k^_j v^_j' / n ]_heads + b_o,   [.]_heads: only entries within a head are kept
+
+Everything that couples tokens is a second moment, so with S = sum_j (x_j - m)(x_j - m)' / n, m their mean,
+    sum_j k^_j v^_j' / n = D_k W_k S W_v' D_v,   D_k = diag(W_k S W_k' + eps)^-1/2,   D_v likewise,
+and y is one C x C matrix for each sample applied to x: two passes over the tokens in place of seven (k, v, their norms,
+q, the product, W_o). Biases of k and v drop out of k^ and v^; they exist in the paper's count only (``dead_biases``).
+"""
+
+from __future__ import annotations
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from spdebench.errors import UserError
+
+EPS = 1e-5
+
+
+class GalerkinAttention(nn.Module):
+    """(B, n, C) -> (B, n, C). W_q, W_k, W_v start as Xavier uniform with gain 0.01 plus 0.01 times the identity."""
+
+    heads_mask: Tensor
+
+    def __init__(self, width: int, heads: int, *, dead_biases: bool = False) -> None:
+        super().__init__()
+        if heads < 1 or width % heads:
+            raise UserError(f"attention: width {width} must be a multiple of heads, got {heads}")
+        self.query, self.key, self.value = (nn.Linear(width, width, bias=b) for b in (True, dead_biases, dead_biases))
+        self.out = nn.Linear(width, width)
+        for layer in (self.query, self.key, self.value):
+            nn.init.xavier_uniform_(layer.weight, gain=0.01)
+            with torch.no_grad():
+                layer.weight += 0.01 * torch.eye(width)
+            if layer.bias is not None:
+                nn.init.zeros_(layer.bias)
+        head = torch.arange(width) // (width // heads)
+        self.register_buffer("heads_mask", (head[:, None] == head).float(), persistent=False)
+
+    def forward(self, x: Tensor) -> Tensor:
+        centred = x - x.mean(1, keepdim=True)  # before the product: reduced-precision products must not cancel
+        moment = centred.transpose(1, 2) @ centred / x.shape[1]
+        key, value = self.key.weight, self.value.weight
+        k, v = key @ moment, value @ moment
+        across = k @ value.T * self.heads_mask
+        across = across * _inverse_root(k, key).unsqueeze(2) * _inverse_root(v, value).unsqueeze(1)
+        onwards = across @ self.out.weight.T
+        shift = (self.query.bias @ onwards + self.out.bias).unsqueeze(1)
+        return torch.baddbmm(shift, x, self.query.weight.T @ onwards)
+
+
+def _inverse_root(product: Tensor, weight: Tensor) -> Tensor:
+    """(diag(W S W') + eps)^-1/2 for W S = ``product``: (B, C)."""
+    return torch.rsqrt((product * weight).sum(-1) + EPS)
+
+
+class GalerkinBlock(nn.Module):
+    """x + Attention(LN x), then x + W_2 GELU(W_1 LN x)."""
+
+    def __init__(self, width: int, heads: int, hidden: int, *, dead_biases: bool = False) -> None:
+        super().__init__()
+        self.norm_attention, self.norm_feed = nn.LayerNorm(width), nn.LayerNorm(width)
+        self.attention = GalerkinAttention(width, heads, dead_biases=dead_biases)
+        self.up, self.down = nn.Linear(width, hidden), nn.Linear(hidden, width)
+
+    def forward(self, x: Tensor) -> Tensor:
+        x = x + self.attention(self.norm_attention(x))
+        return x + self.down(F.gelu(self.up(self.norm_feed(x))))

@@ -1,0 +1,21 @@
+"""Where a value stands in its box, as numbers in [0, 1]."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from spdebench.tasks import Setting
+
+
+def coordinates(setting: Setting) -> Tensor:
+    """(T, X.., 1+dim): (t - t_0)/(t_T - t_0), then (x - lower)/length along each space axis.
+
+    Space points are where the grid has them, j/N, j = 0..N-1, since a periodic or Dirichlet axis does not store its
+    right end; the reference puts them at j/(N-1).
+    """
+    grid = setting.grid
+    times = torch.tensor(setting.times, dtype=torch.float64)
+    axes = [(times - times[0]) / (times[-1] - times[0])]
+    axes += [(grid.coordinates(a) - grid.lower[a]) / grid.lengths[a] for a in range(grid.dim)]
+    return torch.stack(torch.meshgrid(*axes, indexing="ij"), dim=-1).to(torch.get_default_dtype())

@@ -1,0 +1,79 @@
+"""FNO's trunk: Fourier layers on lifted space-time fields, then a pointwise decoder.
+
+    h <- gelu( F^-1[ W(w, k) F h ] + V h + b ),  the last one without gelu;  u = q(gelu(p(h)))
+
+(Li et al. 2021, arXiv:2010.08895.) The time axis is extended by ``padding`` frames of zeros, so that the periodic
+transform does not join t_T to t_0; space is never extended.
+"""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+
+from spdebench.models.layers.spectral import Fourier, Modes, mix
+
+
+class SpectralWeights(nn.Module):
+    """One complex C x C matrix a mode. Real (2, W, K.., C, C) or, ``published``, complex (W, K.., C, C).
+
+    Initial values U[0,1)(1+i)/C^2, as in the reference (centred or larger ones did not train differently). At w = 0 the
+    modes k and -k act through one sum, and of w = k = 0 the imaginary part does not act: so it is in FNO.
+    """
+
+    def __init__(self, modes: Modes, width: int, *, published: bool = False) -> None:
+        super().__init__()
+        values = torch.rand(2, *modes.shape, width, width) / width**2
+        self.weight = nn.Parameter(torch.complex(values[0], values[1]) if published else values)
+
+    def forward(self, z: Tensor) -> Tensor:
+        """(2, W, K.., B, C) -> the same shape."""
+        if self.weight.is_complex():
+            return mix(z, torch.view_as_real(self.weight).movedim(-1, 0).contiguous())
+        return mix(z, self.weight)
+
+
+class FourierTrunk(nn.Module):
+    """Fourier layers on lifted space-time fields, then the decoder.
+
+    ``modes``: space axes, then time, FNO's way of counting (k = -m..m-1, w = 0..m_t-1). ``lengths``, (T, X..), is the
+    shape it will mostly see, for which the transforms are prepared at once.
+    """
+
+    def __init__(
+        self,
+        width: int,
+        layers: int,
+        modes: tuple[int, ...],
+        *,
+        padding: int = 6,
+        decoder: int = 128,
+        published: bool = False,
+        lengths: tuple[int, ...] | None = None,
+    ) -> None:
+        super().__init__()
+        kept = Modes.half(modes)
+        self.padding = padding
+        padded = None if lengths is None else (lengths[0] + padding, *lengths[1:])
+        self.fourier = Fourier(kept, padded)
+        self.spectral = nn.ModuleList(SpectralWeights(kept, width, published=published) for _ in range(layers))
+        self.local = nn.ModuleList(nn.Linear(width, width) for _ in range(layers))
+        self.decode = nn.Sequential(nn.Linear(width, decoder), nn.GELU(), nn.Linear(decoder, 1))
+
+    def forward(self, h: Tensor) -> Tensor:
+        """(B, T, X.., width) -> u (B, T, X..). Fastest on a view of a (T, X.., B, width) array: samples go next to the
+        channels, so that the transforms along the other axes are few large products."""
+        h = h.movedim(0, -2)
+        frames = h.shape[0]
+        if self.padding:
+            h = torch.cat([h, h.new_zeros(self.padding, *h.shape[1:])])
+        lengths = h.shape[:-2]
+        last = len(self.local) - 1
+        for i, (spectral, local) in enumerate(zip(self.spectral, self.local, strict=True)):
+            kept = frames if i == last else lengths[0]  # padded frames of the last layer are not needed
+            far = self.fourier.inverse(spectral(self.fourier(h)), lengths, kept)
+            h = local(h[:kept]) + far
+            if i < last:
+                h = functional.gelu(h)
+        return self.decode(h).squeeze(-1).movedim(-1, 0).contiguous()

@@ -1,0 +1,30 @@
+"""The matrix-valued vector field of the neural CDE and RDE:  f(z) = tanh(W_2 relu(W_1 z + b_1) + b_2) in R^{h x c}."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor, nn
+
+
+class MatrixField(nn.Module):
+    """z ``(B, hidden)`` -> f(z) ``(B, hidden, channels)``; ``product`` contracts it with an increment.
+
+    W_2 starts ten times smaller than a linear layer does by default, so that f is nearly constant in z at first and the
+    solution nearly linear in the path. With the default the random dependence on z drowns the path's signal: on phi41
+    with sigma = 1 and 160 samples the network then learns nothing beyond the mean predictor.
+    """
+
+    def __init__(self, hidden: int, channels: int, width: int) -> None:
+        super().__init__()
+        self.inner = nn.Linear(hidden, width)
+        self.outer = nn.Linear(width, hidden * channels)
+        with torch.no_grad():
+            self.outer.weight.mul_(0.1)
+        self.shape = (hidden, channels)
+
+    def forward(self, z: Tensor) -> Tensor:
+        return self.outer(self.inner(z).relu()).tanh().unflatten(-1, self.shape)
+
+    def product(self, z: Tensor, increment: Tensor) -> Tensor:
+        """f(z) dX ``(B, hidden)`` for dX ``(B, channels)``."""
+        return torch.bmm(self(z), increment[:, :, None]).squeeze(2)

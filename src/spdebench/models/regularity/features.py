@@ -1,0 +1,107 @@
+"""Trees of a batch: fields on all frames, those of one height integrated together, the trees along the last axis.
+
+    trees (B, T, X.., F):   I_c, I[xi], I[p], ..   for xi = dW/dt, xi itself left out
+
+Computed once for each sample; nothing here is learned. `TreeFeatures.again` puts another field in the place of I_c and
+computes the trees that contain it anew, differentiably: the second pass of DLR-Net. Trees differ in size by orders of
+magnitude (by hundreds with xi): `Scales` brings them to size 1, by their spread over the training part.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor, nn
+
+from spdebench.models.regularity.kernels import DispersiveKernel, make_kernel
+from spdebench.models.regularity.products import Fields, Products
+from spdebench.models.regularity.schemes import Kind
+from spdebench.models.regularity.trees import Tree
+from spdebench.tasks import Setting
+
+
+class TreeFeatures(nn.Module):
+    """The fields of ``trees`` for one setting; with a tree all of its parts must be given. xi is left out."""
+
+    fixed: Tensor
+
+    def __init__(self, setting: Setting, trees: Sequence[Tree], kernel: Kind = "generator") -> None:
+        super().__init__()
+        equation, grid = setting.equation, setting.grid
+        assert equation is not None, "trees belong to an equation"
+        self.trees = tuple(t for t in trees if t.kind != "xi")
+        self.with_datum = tuple(i for i, t in enumerate(self.trees) if t.has_datum)
+        self.needs_noise = any(self.trees[i].noise for i in self.with_datum)  # for a second pass
+        self.dt = setting.dt
+        self.kernel = make_kernel(setting, kernel)
+        self.products = Products(equation, grid, differences=kernel == "generator" and equation.differences)
+        one = torch.ones(grid.points, dtype=torch.float64)
+        sources = torch.stack((one, equation.drift(grid)(torch.zeros_like(one))))
+        sources = sources.unsqueeze(1).expand(2, setting.frames, *grid.points).float()
+        self.register_buffer("fixed", self.kernel.drift(sources), persistent=False)  # I[1] and I[f]
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return tuple(map(str, self.trees))
+
+    def forward(self, u0: Tensor, dw: Tensor) -> Tensor:
+        """(B, T, X.., F) from u0 (B X..) and dw (B T X..)."""
+        xi = dw / self.dt
+        fields: Fields = {}
+        for tree in self.trees:
+            if tree.kind == "datum":
+                fields[tree] = self.kernel.datum(u0)
+            elif not tree.factors:
+                fields[tree] = self.kernel.noise(xi) if tree.noise else self.fixed[int(tree.form == "force")]
+        self._grow(fields, self.trees, xi)
+        return torch.stack([fields[t].expand_as(dw) for t in self.trees], -1)
+
+    def again(self, known: Tensor, datum: Tensor, dw: Tensor | None = None) -> Tensor:
+        """The trees that contain I_c with ``datum`` (B T X..) in its place: (B, T, X.., len(with_datum)).
+
+        ``known`` are all trees of the first pass; ``dw`` matters where the noise is multiplied by the solution.
+        """
+        fields = {t: known[..., i] for i, t in enumerate(self.trees) if not t.has_datum}
+        wanted = [self.trees[i] for i in self.with_datum]
+        fields |= {t: datum for t in wanted if t.kind == "datum"}
+        self._grow(fields, wanted, None if dw is None else dw / self.dt)
+        return torch.stack([fields[t] for t in wanted], -1)
+
+    def _grow(self, fields: Fields, wanted: Sequence[Tree], xi: Tensor | None) -> None:
+        """Add the integrals of products, depth by depth, all of one kind in one go."""
+        for depth in range(2, max(t.depth for t in wanted) + 1):
+            level = [t for t in wanted if t.depth == depth]
+            noisy = [t for t in level if t.noise]
+            fluxes = [t for t in level if t.form == "flux" and isinstance(self.kernel, DispersiveKernel)]
+            rest = [t for t in level if t not in noisy and t not in fluxes]
+            if rest:
+                fields.update(zip(rest, self.kernel.drift(self.products(rest, fields)), strict=True))
+            if noisy:
+                assert xi is not None
+                fields.update(zip(noisy, self.kernel.multiplied(self.products(noisy, fields), xi), strict=True))
+            for count in sorted({len(t.factors) for t in fluxes}):
+                some = [t for t in fluxes if len(t.factors) == count]
+                factors = [torch.stack([fields[t.factors[i].tree] for t in some]) for i in range(count)]
+                assert isinstance(self.kernel, DispersiveKernel)
+                fields.update(zip(some, self.kernel.flux(*factors), strict=True))
+
+
+class Scales(nn.Module):
+    """x -> x / s, one s a channel (last axis): the root mean square over the training part, 1 before `fit`."""
+
+    size: Tensor
+
+    def __init__(self, channels: int) -> None:
+        super().__init__()
+        self.register_buffer("size", torch.ones(channels))
+
+    def forward(self, x: Tensor) -> Tensor:
+        return x / self.size
+
+    def fit(self, values: Tensor, chunk: int = 64) -> None:
+        """From values (N, .., channels), a few samples at a time, in float64; a channel that is 0 keeps 1."""
+        total = sum((part.double().flatten(0, -2).square().sum(0) for part in values.split(chunk)), torch.zeros(()))
+        assert isinstance(total, Tensor)
+        size = (total / (values.numel() / values.shape[-1])).sqrt()
+        self.size.copy_(torch.where(size > 0, size, 1.0))

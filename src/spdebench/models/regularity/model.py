@@ -1,0 +1,140 @@
+"""What the models on trees share: their features, on the grid of their setting or on another one of the same box; and
+for the networks the trunk."""
+
+from __future__ import annotations
+
+import dataclasses
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+
+from spdebench.errors import UserError
+from spdebench.models.base import Config, Features, OperatorModel
+from spdebench.models.layers.coordinates import coordinates
+from spdebench.models.layers.fourier import FourierTrunk
+from spdebench.models.regularity.features import Scales, TreeFeatures
+from spdebench.models.regularity.schemes import Kind
+from spdebench.models.regularity.trees import DEGREE, Tree, grow
+from spdebench.tasks import Batch, Setting
+
+
+@dataclass(frozen=True, kw_only=True)
+class TreeConfig(Config):
+    """Which trees, and by which kernel.
+
+    ``kernel`` generator: the linear part of the scheme that made the data, a prior that no one has outside a benchmark;
+    exact: the semigroup of the equation. ``degree`` 8 adds I[I_c^3] to the trees of the cubic equations.
+    """
+
+    kernel: Kind = "generator"
+    height: int = 2
+    degree: float = DEGREE
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.height < 1:
+            raise UserError(f"{type(self).__name__}: height must be at least 1, got {self.height}")
+
+
+class TreeModel(OperatorModel):
+    """A model whose features are the trees of its equation, (B, T, X.., F), in physical units."""
+
+    needs_equation = True
+    any_grid = True
+
+    config: TreeConfig
+
+    def __init__(self, setting: Setting, config: TreeConfig) -> None:
+        super().__init__(setting, config)
+        assert setting.equation is not None
+        self.chosen: tuple[Tree, ...] = grow(setting.equation.rule, config.height, config.degree)
+        self.trees = TreeFeatures(setting, self.chosen, config.kernel)
+        self._elsewhere: dict[tuple[tuple[int, ...], torch.device], TreeFeatures] = {}
+
+    def prepare(self, batch: Batch) -> Features:
+        return {"trees": self.trees_on(batch.dw)(batch.u0, batch.dw)}
+
+    def feature_spec(self) -> dict[str, Any]:
+        return {"kernel": self.config.kernel, "height": self.config.height, "degree": self.config.degree}
+
+    def trees_on(self, field: Tensor) -> TreeFeatures:
+        """The trees for the grid of a field (B, T, X..)."""
+        frames, *points = field.shape[1:]
+        if frames != self.setting.frames:
+            raise UserError(
+                f"model '{self.name}' integrates over {self.setting.frames} frames; got {frames}. "
+                f"Other points are fine, other frames are not"
+            )
+        if tuple(points) == self.setting.grid.points:
+            return self.trees
+        key = (tuple(points), field.device)
+        if key not in self._elsewhere:
+            other = dataclasses.replace(self.setting, grid=self.setting.grid.with_points(points))
+            with torch.inference_mode(False):
+                made = TreeFeatures(other, self.chosen, self.config.kernel)
+            self._elsewhere[key] = made.to(field.device)
+        return self._elsewhere[key]
+
+
+@dataclass(frozen=True, kw_only=True)
+class TrunkConfig(TreeConfig):
+    """Size of the trunk; ``modes``: space axes, then time, counted as FNO's."""
+
+    width: int = 32
+    layers: int = 4
+    modes: tuple[int, ...] = (32, 24)
+    padding: int = 6
+    form: Literal["default", "published"] = "default"
+
+
+class TrunkOnTrees(TreeModel):
+    """u = trunk(lift [trees, ``extra`` further channels, t, x]), trees and u in units of their size in training.
+
+    The two forms are one function; "published" keeps the spectral weights as complex numbers.
+    """
+
+    dims = (1, 2)
+
+    config: TrunkConfig
+    places: Tensor
+
+    def __init__(self, setting: Setting, config: TrunkConfig) -> None:
+        super().__init__(setting, config)
+        self.sizes, self.solution = Scales(len(self.trees.trees)), Scales(1)
+        self.register_buffer("places", coordinates(setting), persistent=False)
+
+    def add_trunk(self, extra: int = 0) -> None:
+        """Declare lift and trunk; apart from the constructor, so that parameters come in the order of the data."""
+        c = self.config
+        self.lift = nn.Linear(len(self.trees.trees) + extra + 1 + self.setting.dim, c.width)
+        published = c.form == "published"
+        self.trunk = FourierTrunk(
+            c.width, c.layers, c.modes, padding=c.padding, published=published, lengths=self.setting.shape
+        )
+
+    @classmethod
+    def largest_modes(cls, setting: Setting) -> tuple[int, ...]:
+        return (*(n // 2 for n in setting.grid.points), setting.frames // 2 + 1)
+
+    def calibrate(self, features: Features, target: Tensor) -> None:
+        self.sizes.fit(features["trees"])
+        self.solution.fit(target.unsqueeze(-1))
+
+    def decode(self, *channels: Tensor) -> Tensor:
+        """u from groups of channels (B, T, X.., C); the lift is affine, so each group is lifted by itself."""
+        places = self._places(channels[0])
+        *weights, last = self.lift.weight.split([*(c.shape[-1] for c in channels), places.shape[-1]], dim=1)
+        h = functional.linear(places, last, self.lift.bias)
+        for values, weight in zip(channels, weights, strict=True):
+            h = h + functional.linear(values, weight)
+        return self.trunk(h) * self.solution.size
+
+    def _places(self, field: Tensor) -> Tensor:
+        points = tuple(field.shape[2:-1])
+        if points == self.setting.grid.points:
+            return self.places
+        grid = self.setting.grid.with_points(points)
+        return coordinates(dataclasses.replace(self.setting, grid=grid)).to(self.places)

@@ -1,0 +1,115 @@
+"""WNO, the wavelet neural operator (Tripura & Chakraborty 2023) on noise paths; 1 space dimension and time.
+
+    v_0(t,x) = P [dw(t_0..t_T, x), u0(x), t, x],   v_{l+1} = act( inverse(M_l coarse(v_l), fine(v_l)) + K_l v_l + b_l ),
+    u = Q v_L,   coarse: the four coarsest bands of a wavelet transform over (t, x), M_l one matrix a coefficient
+
+act = GELU but for the last layer; time is lengthened by ``padding`` zero frames before the layers and cut afterwards;
+Q is width -> 128 -> 1 with GELU. u0 enters in the task u0+xi only (ours; the paper has xi alone).
+
+The part of P that reads the noise does not depend on t: it is applied once a point and broadcast, where the reference
+repeats the whole path at all T frames (T times the memory). The layer computes only what it changes
+(`layers/wavelet.py`). Wavelets do not know a boundary condition: both axes are continued by reflection, periodic x
+too, as in the paper. The reference feeds unscaled noise; here dw is divided by its root mean square over the training
+part, u0 and u are standardised by one mean and one spread. The matrices belong to coefficients of one grid, so a
+trained model works on that grid only.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from spdebench.errors import UserError
+from spdebench.models.base import Config, Features, OperatorModel
+from spdebench.models.layers.coordinates import coordinates
+from spdebench.models.layers.wavelet import WaveletLayer, largest_level
+from spdebench.models.paths.normalise import Scale, Standard
+from spdebench.tasks import Batch, Setting
+
+
+@dataclass(frozen=True, kw_only=True)
+class WNOConfig(Config):
+    """Size of the network; ``level`` steps of the transform with ``wavelet`` (haar, db1..db8)."""
+
+    width: int = 32
+    layers: int = 4
+    level: int = 4
+    wavelet: str = "db6"
+    padding: int = 6
+
+
+class WNO(OperatorModel, name="wno"):
+    """Wavelet neural operator; see the module for its formula."""
+
+    title = "WNO"
+    config_class = WNOConfig
+    dims = (1,)
+    ours = ("u0+xi",)
+
+    config: WNOConfig
+    places: Tensor
+
+    def __init__(self, setting: Setting, config: WNOConfig) -> None:
+        super().__init__(setting, config)
+        frames, (points,) = setting.frames, setting.grid.points
+        self.padding, self.has_u0 = config.padding, setting.inputs == "u0+xi"
+        self.noise, self.start, self.solution = Scale(), Standard(), Standard()
+        self.register_buffer("places", coordinates(setting), persistent=False)
+        self.lift = nn.Linear(frames + self.has_u0 + 2, config.width)
+        shape = (frames + config.padding, points)
+        self.layers = nn.ModuleList(
+            WaveletLayer(config.width, shape, config.wavelet, config.level) for _ in range(config.layers)
+        )
+        self.decoder = nn.Sequential(nn.Linear(config.width, 128), nn.GELU(), nn.Linear(128, 1))
+
+    @classmethod
+    def configure(cls, setting: Setting, values: Mapping[str, Any]) -> Config:
+        """As every model; a recommended level is cut to what the grid carries, a given one must fit."""
+        config = super().configure(setting, values)
+        assert isinstance(config, WNOConfig)
+        sizes = (setting.frames + config.padding, *setting.grid.points)
+        top = min(largest_level(n, config.wavelet) for n in sizes)
+        if top == 0 or ("level" in values and not 1 <= config.level <= top):
+            hint = f"take level=1 to {top}" if top else "take a shorter wavelet (haar is the shortest) or a finer grid"
+            raise UserError(
+                f"model wno: level {config.level} of {config.wavelet} does not fit {sizes[0]} frames (padded) by "
+                f"{sizes[1]} points; {hint}"
+            )
+        return dataclasses.replace(config, level=min(config.level, top))
+
+    def prepare(self, batch: Batch) -> Features:
+        features = {"dw": batch.dw}
+        if self.has_u0:
+            features["u0"] = batch.u0
+        return features
+
+    def calibrate(self, features: Features, target: Tensor) -> None:
+        self.noise.fit(features["dw"][:, 1:])
+        self.solution.fit(target)
+        if self.has_u0:
+            self.start.fit(features["u0"])
+
+    def forward(self, features: Features) -> Tensor:
+        v = self._lift(features)
+        frames = v.shape[1]
+        v = F.pad(v, (0, 0, 0, 0, 0, self.padding))
+        for i, layer in enumerate(self.layers):
+            v = layer(v)
+            if i < len(self.layers) - 1:
+                v = F.gelu(v)
+        return self.solution.inverse(self.decoder(v[:, :frames]).squeeze(-1))
+
+    def _lift(self, features: Features) -> Tensor:
+        """P at all (t, x): what depends on x alone, once, plus the coordinates' part, one for all samples."""
+        inputs = [self.noise(features["dw"]).transpose(1, 2)]
+        if self.has_u0:
+            inputs.append(self.start(features["u0"]).unsqueeze(-1))
+        at_x, at_tx = self.lift.weight.split([self.lift.in_features - 2, 2], dim=1)
+        path = F.linear(torch.cat(inputs, -1), at_x, self.lift.bias)
+        return path.unsqueeze(1) + F.linear(self.places, at_tx)

@@ -1,0 +1,160 @@
+"""A filled table as Markdown, LaTeX and HTML."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from html import escape
+
+from spdebench.experiments.fill import Filled, Group
+from spdebench.report.numbers import count, heading, is_best, multiple, number, ours, probability, remarks, theirs
+
+
+# --- markdown -----------------------------------------------------------------------------------------------------
+def markdown(filled: Filled) -> str:
+    out = [f"## {heading(filled)}", "", f"Paper: `{filled.table.source}`. Each cell: ours (seeds) / published.", ""]
+    for group in filled.groups:
+        out += [*([f"### {group.name}", ""] if group.name else []), *_markdown_group(filled, group), ""]
+    out += [f"- {remark}" + (f" `{command}`" if command else "") for remark, command in remarks(filled)]
+    return "\n".join(out).rstrip() + "\n"
+
+
+def _markdown_group(filled: Filled, group: Group) -> list[str]:
+    header = ["model", "parameters", "ms", *group.columns]
+    out = [_md_line(header), _md_line(["---"] * len(header))]
+    for row in group.rows:
+        cells = [_md_cell(filled, group, row, column) for column in group.columns]
+        out.append(_md_line([row, count(group.parameters(row)), number(group.inference_ms(row)), *cells]))
+    if any((group.name, c) in filled.significance for c in group.columns):
+        found = [filled.significance.get((group.name, c)) for c in group.columns]
+        out.append(_md_line(["*best against next*", "", "", *(probability(f[0]) if f else "" for f in found)]))
+    return out
+
+
+def _md_cell(filled: Filled, group: Group, row: str, column: str) -> str:
+    entry = group.entries.get((row, column))
+    if entry is None:
+        return ""
+    first = f"**{ours(entry)}**" if is_best(filled, group, row, column) else ours(entry)
+    return " / ".join(word for word in (first, " ".join(filter(None, (theirs(entry), multiple(entry))))) if word)
+
+
+def _md_line(cells: Sequence[str]) -> str:
+    return "| " + " | ".join(_bar(c) for c in cells) + " |"
+
+
+def _bar(value: str) -> str:
+    return value.replace("|", "\\|")
+
+
+# --- latex --------------------------------------------------------------------------------------------------------
+_TEX = {
+    "\\": r"\textbackslash{}",
+    "&": r"\&",
+    "%": r"\%",
+    "$": r"\$",
+    "#": r"\#",
+    "_": r"\_",
+    "{": r"\{",
+    "}": r"\}",
+    "~": r"\textasciitilde{}",
+    "^": r"\textasciicircum{}",
+    "±": r"$\pm$",
+    "->": r"$\to$",
+    "<": r"$<$",
+    ">": r"$>$",
+    "|": r"$|$",
+}
+
+
+def tex(value: str) -> str:
+    """Text that LaTeX prints as it stands."""
+    value = value.replace("->", "\0")
+    return "".join(_TEX["->"] if c == "\0" else _TEX.get(c, c) for c in value)
+
+
+def latex(filled: Filled) -> str:
+    """A table environment: one tabular a group, two columns (ours, published) a column."""
+    out = [
+        "% needs the packages booktabs and graphicx",
+        r"\begin{table}",
+        r"\centering\footnotesize",
+        rf"\caption{{{tex(heading(filled))}}}",
+    ]
+    out.append(rf"\label{{tab:{filled.table.name}}}")
+    for group in filled.groups:
+        out += _latex_group(filled, group)
+    notes = [tex(note) for note in filled.notes]
+    if notes:
+        out.append(r"\par\medskip\parbox{\linewidth}{\scriptsize " + r"\\ ".join(notes) + "}")
+    return "\n".join([*out, r"\end{table}"]) + "\n"
+
+
+def _latex_group(filled: Filled, group: Group) -> list[str]:
+    wide = 2 * len(group.columns)
+    tops = [rf"\multicolumn{{2}}{{c}}{{{tex(c)}}}" for c in group.columns]
+    out = [r"\par\medskip", rf"\resizebox{{\linewidth}}{{!}}{{\begin{{tabular}}{{lrr*{{{wide}}}{{l}}}}", r"\toprule"]
+    if group.name:
+        out += [rf"\multicolumn{{{3 + wide}}}{{l}}{{\textbf{{{tex(group.name)}}}}} \\", r"\midrule"]
+    out += [" & ".join(["model", "params", "ms", *tops]) + r" \\"]
+    out += [" & ".join(["", "", "", *["ours", "paper"] * len(group.columns)]) + r" \\", r"\midrule"]
+    for row in group.rows:
+        ms = group.inference_ms(row)
+        cells = [tex(row), count(group.parameters(row)), "" if ms is None else number(ms)]
+        for column in group.columns:
+            entry = group.entries.get((row, column))
+            mine = "" if entry is None else tex(ours(entry))
+            best = rf"\textbf{{{mine}}}" if is_best(filled, group, row, column) else mine
+            cells += [best, "" if entry is None else tex(theirs(entry))]
+        out.append(" & ".join(cells) + r" \\")
+    return [*out, r"\bottomrule", r"\end{tabular}}"]
+
+
+# --- html ---------------------------------------------------------------------------------------------------------
+def html(filled: Filled) -> str:
+    """A fragment: one section, one table a group; ``data-sort`` holds what a column is sorted by."""
+    out = [f'<section class="result" id="{escape(filled.table.name)}">', f"<h2>{escape(heading(filled))}</h2>"]
+    out.append(f'<p class="source">Paper: <code>{escape(filled.table.source)}</code></p>')
+    for group in filled.groups:
+        out += _html_group(filled, group)
+    out.append('<ul class="notes">')
+    for remark, command in remarks(filled):
+        out.append(f"<li>{escape(remark)}{f' <code>{escape(command)}</code>' if command else ''}</li>")
+    return "\n".join([*out, "</ul>", "</section>"]) + "\n"
+
+
+def _html_group(filled: Filled, group: Group) -> list[str]:
+    out = ['<table class="sortable">']
+    if group.name:
+        out.append(f"<caption>{escape(group.name)}</caption>")
+    columns = "".join(f'<th scope="col">{escape(c)}</th>' for c in group.columns)
+    out.append(f'<thead><tr><th scope="col">model</th><th scope="col">parameters</th><th scope="col">ms</th>{columns}')
+    out += ["</tr></thead>", "<tbody>"]
+    for row in group.rows:
+        parameters, ms = group.parameters(row), group.inference_ms(row)
+        cells = [f'<th scope="row" data-sort="{escape(row)}">{escape(row)}</th>']
+        cells += [_td(parameters, count(parameters)), _td(ms, "" if ms is None else number(ms))]
+        cells += [_html_cell(filled, group, row, column) for column in group.columns]
+        out.append(f"<tr>{''.join(cells)}</tr>")
+    return [*out, "</tbody></table>"]
+
+
+def _html_cell(filled: Filled, group: Group, row: str, column: str) -> str:
+    entry = group.entries.get((row, column))
+    if entry is None:
+        return _td(None, "")
+    best = is_best(filled, group, row, column)
+    found = filled.significance.get((group.name, column)) if best else None
+    title = f"{probability(found[0])} against {found[1]}" if found else ""
+    if entry.missing:
+        title = "; ".join(word for word in (title, f"{entry.missing} runs missing: {entry.command}") if word)
+    inner = f"<strong>{escape(ours(entry))}</strong>" if best else escape(ours(entry))
+    if other := " ".join(filter(None, (theirs(entry), multiple(entry)))):
+        inner += f' <small class="published">{escape(other)}</small>'
+    return _td(entry.mean, inner, title, raw=True, kind="best" if best else "")
+
+
+def _td(value: float | None, inner: str, title: str = "", *, raw: bool = False, kind: str = "") -> str:
+    key = "" if value is None or not math.isfinite(value) else f"{value:.10g}"
+    extra = (f' class="{kind}"' if kind else "") + (f' title="{escape(title)}"' if title else "")
+    return f'<td data-sort="{key}"{extra}>{inner if raw else escape(inner)}</td>'

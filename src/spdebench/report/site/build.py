@@ -1,0 +1,158 @@
+"""Write the site: gather records, run folders and data files, make the pages beside the old site, then swap."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import tempfile
+from collections.abc import Mapping
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+from spdebench.data import Dataset, open_dataset
+from spdebench.errors import UserError
+from spdebench.experiments.catalogue import TABLES
+from spdebench.experiments.fill import fill
+from spdebench.experiments.records import read
+from spdebench.progress import Progress
+from spdebench.report.site.content import Content
+from spdebench.report.site.pages import pages
+from spdebench.report.site.records import collect
+from spdebench.report.site.words import fingerprint, page_name
+
+Where = str | os.PathLike[str]
+MARKER = ".spdebench-site"
+"""The file that says that a folder is a site of ours; it lists every file that was written."""
+
+
+def build_site(
+    results: Where | Mapping[str, Any],
+    out: Where = "site",
+    runs: Where | None = None,
+    data: Where | None = None,
+    *,
+    progress: bool | None = None,
+) -> Path:
+    """Write the site of all run records into the folder ``out``; gives back its first page.
+
+    ``results`` is the folder of collected records, or the records themselves by digest. ``runs`` (run folders: learning
+    curves, predictions, and records that were not collected) and ``data`` (dataset files: pictures) are optional. The
+    same records give the same bytes. A folder that holds anything but a site of ours is left alone.
+    """
+    target = Path(out).resolve()
+    _check_target(target, Path(out))
+    content = gather(results, runs, data)
+    return write_site(content, target, progress=progress) if content.runs or content.datasets else _nothing(results)
+
+
+def _nothing(results: Any) -> Path:
+    where = "" if isinstance(results, Mapping) else f" in '{os.fspath(results)}'"
+    raise UserError(f"no run records{where}; collect some with 'spdebench train' or 'spdebench table NAME --run'")
+
+
+# --- what there is to show ----------------------------------------------------------------------------------------
+def gather(results: Where | Mapping[str, Any], runs: Where | None, data: Where | None) -> Content:
+    """Records, the folders of runs and the files of datasets that are there. Tables see collected records only."""
+    collected = dict(results) if isinstance(results, Mapping) else read(results)
+    folders, local = _run_folders(runs)
+    files, unread = _data_files(data)
+    tables = [fill(table, collected) for table in TABLES] if collected else []
+    return Content(collect({**local, **collected}), folders, files, unread, tables)
+
+
+def _run_folders(runs: Where | None) -> tuple[dict[str, Path], dict[str, Any]]:
+    """Run key -> folder, and digest -> record, of the finished runs of a folder."""
+    folders: dict[str, Path] = {}
+    records: dict[str, Any] = {}
+    for path in sorted(Path(runs).glob("*/record.json")) if runs is not None else []:
+        try:
+            record = json.loads(path.read_text(encoding="utf-8"))
+            digest = record["digest"]
+        except (OSError, ValueError, KeyError, TypeError):
+            continue  # half-written, or not ours
+        if isinstance(digest, str):
+            folders[page_name(digest)] = path.parent
+            records[digest] = record
+    return folders, records
+
+
+def _data_files(data: Where | None) -> tuple[dict[str, Dataset], dict[str, str]]:
+    """Dataset key -> file, and file name -> why it cannot be shown."""
+    files: dict[str, Dataset] = {}
+    unread: dict[str, str] = {}
+    for path in sorted(Path(data).glob("*.parquet")) if data is not None else []:
+        try:
+            found = open_dataset(path)
+        except UserError as error:
+            unread[path.name] = str(error).replace(str(path), "it")
+            continue
+        files[fingerprint(found.identity)] = found
+    return files, unread
+
+
+# --- onto the disk ------------------------------------------------------------------------------------------------
+def write_site(content: Content, target: Path, *, progress: bool | None = None) -> Path:
+    """Write all pages into a folder beside ``target``, then put it in its place."""
+    try:
+        target.parent.mkdir(parents=True, exist_ok=True)
+        fresh = Path(tempfile.mkdtemp(prefix=f".{target.name}.", suffix=".tmp", dir=target.parent))
+    except OSError as error:
+        raise _unwritable(target, error) from None
+    try:
+        names = []
+        with Progress(len(content), "pages", enabled=progress) as bar:
+            for name, text in pages(content):
+                path = fresh / name
+                path.parent.mkdir(exist_ok=True)
+                path.write_text(text, encoding="utf-8")
+                names.append(name)
+                bar.advance(1, name)
+        (fresh / MARKER).write_text(json.dumps({"files": sorted(names)}, indent=0) + "\n", encoding="utf-8")
+        fresh.chmod(0o755)
+        _swap(fresh, target)
+    except OSError as error:
+        raise _unwritable(target, error) from None
+    finally:
+        shutil.rmtree(fresh, ignore_errors=True)
+    return target / "index.html"
+
+
+def _swap(fresh: Path, target: Path) -> None:
+    """Put the new folder where the old one is; for a moment neither is there, and after an error the old one is."""
+    old = fresh.with_suffix(".old")
+    if target.exists():
+        target.rename(old)
+    try:
+        fresh.rename(target)
+    except OSError:
+        with suppress(OSError):
+            old.rename(target)
+        raise
+    shutil.rmtree(old, ignore_errors=True)
+
+
+def _unwritable(target: Path, error: OSError) -> UserError:
+    return UserError(f"cannot write {target} ({error.strerror or error}); choose another place with --out")
+
+
+def _check_target(target: Path, asked: Path) -> None:
+    """Refuse a place that holds anything that we did not write."""
+    if target == Path.cwd() or target in Path.cwd().parents:
+        raise UserError(
+            f"'{asked}' is the folder you are in, or above it; give the site a folder of its own with --out"
+        )
+    if not target.exists():
+        return
+    if not target.is_dir():
+        raise UserError(f"'{asked}' is a file; give the site a folder of its own with --out")
+    present = {path.relative_to(target).as_posix() for path in target.rglob("*") if not path.is_dir()}
+    if not present:
+        return
+    try:
+        ours = set(json.loads((target / MARKER).read_text(encoding="utf-8"))["files"]) | {MARKER}
+    except (OSError, ValueError, KeyError, TypeError):
+        raise UserError(f"'{asked}' is not a site of spdebench; choose another folder with --out") from None
+    if other := sorted(present - ours):
+        raise UserError(f"'{asked}' holds files that are not the site's ({other[0]}); move them, or use another --out")

@@ -1,0 +1,289 @@
+"""The site's drawings, and how a figure becomes part of a page.
+
+Lines and words of a drawing take their colours from the page, so that they can be read in light and in dark; names in
+records are never read as mathematics.
+"""
+
+from __future__ import annotations
+
+import html
+import io
+import math
+import re
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+
+from spdebench.grids import Grid
+from spdebench.report.style import (
+    BLUE,
+    GREEN,
+    GREY,
+    INK,
+    ORANGE,
+    STYLE,
+    new_figure,
+    picture,
+    styled,
+    symmetric_limit,
+)
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+Kind = Literal["model", "baseline", "solver"]
+COLOURS: dict[Kind, str] = {"model": BLUE, "baseline": GREY, "solver": GREEN}
+MARKS: dict[Kind, str] = {"model": "o", "baseline": "s", "solver": "D"}
+_VARIABLES = {INK: "--ink", GREY: "--grey", BLUE: "--blue", ORANGE: "--orange", GREEN: "--green"}
+_NAME = 44  # characters of a name that a drawing shows
+
+
+def plain(name: str) -> str:
+    """A name for a drawing: shortened, and no dollar begins a formula."""
+    short = name if len(name) <= _NAME else name[: _NAME - 1] + "…"
+    return "".join(c if ord(c) < 0x2E80 else "?" for c in short).replace("\\", "/").replace("$", r"\$")
+
+
+# --- into a page --------------------------------------------------------------------------------------------------
+def inline(figure: Figure, prefix: str, caption: str) -> str:
+    """The figure as SVG within HTML: its names begin with ``prefix``, so that a page can hold several."""
+    from matplotlib import style
+
+    for patch in (figure.patch, *(axes.patch for axes in figure.axes)):
+        patch.set_alpha(0)
+    text = io.StringIO()
+    with style.context(["default", STYLE, {"svg.fonttype": "none"}]):  # words stay words: small, found by a search
+        figure.savefig(text, format="svg", dpi=72, metadata={"Date": None, "Creator": None})
+    body = text.getvalue()
+    body = re.sub(r"<!--.*?-->|<(metadata|style)\b.*?</\1>", "", body[body.index("<svg") :], flags=re.DOTALL)
+    box = re.search(r'viewBox="([-\d. ]+)"', body)
+    assert box is not None
+    width = float(box[1].split()[2]) / 0.75  # points to CSS pixels
+    words, drawn = html.escape(caption), _compact(body[body.index(">") + 1 :], prefix)
+    return f'<svg viewBox="{box[1]}" style="width:{width:.0f}px" role="img" aria-label="{words}">{drawn}'
+
+
+def _compact(body: str, prefix: str) -> str:
+    """The same drawing in about a third of the bytes: names only where they are referred to, two decimals, the page's
+    type face and colours, and styles that return as classes. Words between tags are left alone."""
+    pieces = re.split(r"(<[^<>]*>)", body)
+    tags = "\0".join(pieces[1::2]).replace("xlink:href", "href")
+    for colour, variable in _VARIABLES.items():
+        tags = tags.replace(colour, f"var({variable})")
+    names = {name: f"{prefix}{k}" for k, name in enumerate(dict.fromkeys(re.findall(r"#([\w.-]+)[\")]", tags)))}
+    tags = re.sub(r' id="([^"]*)"', lambda m: f' id="{names[m[1]]}"' if m[1] in names else "", tags)
+    tags = re.sub(r'(href="#|url\(#)([\w.-]+)', lambda m: m[1] + names[m[2]], tags)
+    tags = re.sub(r' (?:d|x|y|transform)="[^"]*"', lambda m: re.sub(r"(\.\d\d)\d+", r"\1", m[0]), tags)
+    tags = re.sub(r'font-family: [^;"]*;? ?| transform="rotate\(-0 [^"]*"', "", tags)
+    styles = Counter(re.findall(r'style="([^"]*)"', tags))
+    classes = {style: f"{prefix}-{k}" for k, style in enumerate(styles) if styles[style] > 2}
+    tags = re.sub(r'style="([^"]*)"', lambda m: f'class="{classes[m[1]]}"' if m[1] in classes else m[0], tags)
+    pieces[1::2] = tags.split("\0")
+    rules = "".join(f".{name}{{{style}}}" for style, name in classes.items())
+    return f"<style>{rules}</style>" + re.sub(r"<defs>\s*</defs>|(?<=\n)\s+", "", "".join(pieces))
+
+
+# --- a run --------------------------------------------------------------------------------------------------------
+@styled
+def plot_training(log: Sequence[Mapping[str, float]], best: float | None, curve: Sequence[float], title: str) -> Figure:
+    """Left: training and validation loss against the epoch, the best one marked. Right: error over time.
+
+    ``curve`` holds the relative error at t_1..t_T on the test part. Either may be empty.
+    """
+    figure = new_figure(4.5 * (bool(log) + bool(curve)), 3.0, plain(title), "")
+    columns = list(np.atleast_1d(figure.subplots(1, bool(log) + bool(curve))))
+    if log:
+        axes = columns.pop(0)
+        epochs = [entry["epoch"] for entry in log]
+        for key, colour, name in (("train", GREY, "training"), ("val", BLUE, "validation")):
+            axes.plot(epochs, [entry.get(key, math.nan) for entry in log], color=colour, label=name)
+        if best is not None:
+            axes.axvline(best, color=GREY, linestyle=":", linewidth=1, label="best")
+        _log(axes, "y", [entry[key] for entry in log for key in ("train", "val") if key in entry])
+        axes.set(title="loss", xlabel="epoch")
+        axes.legend(loc="upper right")
+    if curve:
+        axes = columns.pop(0)
+        axes.plot(np.arange(1, len(curve) + 1), curve, color=BLUE)
+        axes.set(title="relative $L^2$ error of each frame, test part", xlabel="frame")
+        axes.set_ylim(bottom=0)
+    return figure
+
+
+@styled
+def plot_prediction(truth: np.ndarray, predicted: np.ndarray, end: float, grid: Grid, title: str) -> Figure:
+    """Truth, prediction and their difference for one test sample (T X..): over space and time in 1-D, else at t = T."""
+    fields = [truth, predicted, predicted - truth]
+    if grid.dim == 1:
+        extent = (grid.lower[0], grid.upper[0], 0.0, end)
+    else:
+        extent = (grid.lower[0], grid.upper[0], grid.lower[1], grid.upper[1])
+        middle = (slice(None), slice(None), *(n // 2 for n in truth.shape[3:]))
+        fields = [field[-1][middle].T for field in fields]
+    figure = new_figure(9.0, 3.1, plain(title), "" if grid.dim == 1 else f"at t = {end:.3g}")
+    limit = symmetric_limit(np.nan_to_num(truth))
+    row = figure.subplots(1, 3, sharey=True)
+    for axes, field, name in zip(row, fields, ("truth", "prediction", "prediction - truth"), strict=True):
+        image = picture(axes, np.nan_to_num(field), extent, limit)
+        axes.set(title=name, xlabel="$x$")
+    row[0].set_ylabel("time $t$" if grid.dim == 1 else "$y$")
+    figure.colorbar(image, ax=list(row), label="$u$", extend="both", aspect=18, pad=0.02)
+    return figure
+
+
+# --- models beside each other -------------------------------------------------------------------------------------
+@dataclass(frozen=True)
+class Point:
+    """One row of a board: its name, its scores by seed, and ms a sample where it was timed."""
+
+    name: str
+    values: tuple[float, ...]
+    kind: Kind = "model"
+    time: float | None = None
+
+    @property
+    def mean(self) -> float:
+        return float(np.mean(self.values))
+
+
+@styled
+def plot_ranking(points: Sequence[Point], metric: str, title: str) -> Figure:
+    """A row a model, best on top: the score of every seed and their mean, on a log axis."""
+    shown = sorted(points, key=lambda p: p.mean, reverse=True)
+    figure = new_figure(7.0, 1.2 + 0.24 * len(shown), plain(title), "small: one seed;  large: mean over seeds")
+    axes = figure.subplots()
+    for place, point in enumerate(shown):
+        colour = COLOURS[point.kind]
+        axes.plot(point.values, [place] * len(point.values), "|", color=colour, markersize=7, markeredgewidth=1)
+        axes.plot(point.mean, place, MARKS[point.kind], color=colour, markersize=5)
+    axes.set_yticks(range(len(shown)), [plain(p.name) for p in shown])
+    _lines(axes, len(shown))
+    axes.set(xlabel=plain(metric), ylim=(-0.6, len(shown) - 0.4))
+    _log(axes, "x", [v for p in shown for v in p.values])
+    return figure
+
+
+@styled
+def plot_cost(points: Sequence[Point], metric: str, title: str) -> Figure:
+    """Error against inference time, both axes logarithmic; down and to the left is better."""
+    figure = new_figure(7.0, 4.2, plain(title), "inference a sample, in batches of 100;  bars: range over seeds")
+    axes = figure.subplots()
+    for point in points:
+        low, high = min(point.values), max(point.values)
+        bars = [[point.mean - low], [high - point.mean]]
+        axes.errorbar(
+            point.time or math.nan, point.mean, yerr=bars, fmt=MARKS[point.kind], color=COLOURS[point.kind],
+            markersize=5, elinewidth=0.8,
+        )  # fmt: skip
+    axes.set(xlabel="ms a sample", ylabel=plain(metric))
+    times = [p.time for p in points if p.time]
+    _log(axes, "x", times)
+    _log(axes, "y", [v for p in points for v in p.values])
+    axes.set_xlim(min(times) / 2, max(times) * 4)
+    axes.grid(color=GREY, alpha=0.2, linewidth=0.6)
+    _label(figure, axes, points)
+    return figure
+
+
+def _label(figure: Figure, axes: Axes, points: Sequence[Point]) -> None:
+    """Names beside their marks, moved up or down until no two touch."""
+    figure.draw_without_rendering()
+    taken: list[Any] = []
+    for point in sorted(points, key=lambda p: p.mean):
+        for shift in (0, 9, -9, 18, -18, 27, -27, 36):
+            note = axes.annotate(
+                plain(point.name), (point.time or math.nan, point.mean), (6, shift), textcoords="offset points",
+                va="center", fontsize=8, color=COLOURS[point.kind],
+                arrowprops={"arrowstyle": "-", "color": GREY, "linewidth": 0.4} if abs(shift) > 9 else None,
+            )  # fmt: skip
+            box = note.get_window_extent()
+            if not any(box.overlaps(other) for other in taken):
+                break
+            note.remove()
+        else:
+            continue  # no room: its mark stays, the table beneath has its name
+        taken.append(box)
+
+
+def _lines(axes: Axes, count: int) -> None:
+    """Thin lines along the rows 0..count-1, which lead the eye from a name to its marks."""
+    _bars(axes, np.zeros(count), np.ones(count), np.arange(count), transform=axes.get_yaxis_transform(), color=GREY,
+          alpha=0.25, linewidth=0.6)  # fmt: skip
+    axes.tick_params(axis="y", left=False)
+
+
+def _bars(axes: Axes, low: np.ndarray, high: np.ndarray, place: np.ndarray, **options: Any) -> None:
+    """Horizontal bars from low to high, drawn as one line with gaps."""
+    gap = np.full(len(place), math.nan)
+    axes.plot(np.stack([low, high, gap], 1).ravel(), np.stack([place, place, gap], 1).ravel(), **options)
+
+
+def _log(axes: Axes, which: Literal["x", "y"], values: Sequence[float]) -> None:
+    """A log axis with plain numbers on it, if all that it shows is positive."""
+    from matplotlib.ticker import FuncFormatter, LogLocator, NullLocator
+
+    if not values or not all(v > 0 and math.isfinite(v) for v in values):
+        return
+    (axes.set_xscale if which == "x" else axes.set_yscale)("log")
+    decades = math.log10(max(values) / min(values))
+    axis = axes.xaxis if which == "x" else axes.yaxis
+    axis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0) if decades < 1.3 else (1.0, 3.0) if decades < 3 else (1.0,)))
+    axis.set_minor_locator(NullLocator())
+    axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+
+
+# --- ours beside the published ------------------------------------------------------------------------------------
+@dataclass(frozen=True)
+class Pair:
+    """A cell of a table: what was published and what we have, each with its s.d. where there is one."""
+
+    row: str
+    column: str
+    published: float | None
+    published_std: float | None
+    ours: float | None
+    ours_std: float | None
+
+
+@styled
+def plot_published(pairs: Sequence[Pair], title: str) -> Figure:
+    """A panel a column, a row a model: ours (filled) and the published number (open); bars are standard deviations."""
+    rows = list(dict.fromkeys(p.row for p in pairs))[::-1]
+    columns = list(dict.fromkeys(p.column for p in pairs))
+    wide = min(len(columns), 4)
+    high = -(-len(columns) // wide)
+    figure = new_figure(2.0 + 1.9 * wide, 0.9 + high * (0.75 + 0.2 * len(rows)), plain(title), _LEGEND)
+    panels = figure.subplots(high, wide, sharey=True, squeeze=False)
+    for axes in panels.flat[len(columns) :]:
+        axes.set_axis_off()
+    for axes, column in zip(panels.flat, columns, strict=False):
+        here = [p for p in pairs if p.column == column]
+        places = np.array([rows.index(p.row) for p in here], dtype=float)
+        _dots(axes, places + 0.14, [(p.published, p.published_std) for p in here], ORANGE, "none")
+        _dots(axes, places - 0.14, [(p.ours, p.ours_std) for p in here], BLUE, BLUE)
+        axes.set_yticks(range(len(rows)), [plain(r) for r in rows])
+        axes.set_title(plain(column))
+        axes.set_ylim(-0.6, len(rows) - 0.4)
+        _lines(axes, len(rows))
+        axes.tick_params(axis="x", labelsize=7)
+        _log(axes, "x", [v for p in here for v in (p.published, p.ours) if v is not None])
+    return figure
+
+
+_LEGEND = "filled: ours, open: published;  bars: ± 1 s.d."
+
+
+def _dots(
+    axes: Axes, places: np.ndarray, values: Sequence[tuple[float | None, float | None]], colour: str, face: str
+) -> None:
+    """Values with their bars, one a place; what is not there is not drawn."""
+    mean, std = (np.array([math.nan if x is None else x for x in each]) for each in zip(*values, strict=True))
+    kept = np.isfinite(mean)
+    if kept.any():
+        mean, place, half = mean[kept], places[kept], np.nan_to_num(std[kept], posinf=0.0)
+        _bars(axes, mean - half, mean + half, place, color=colour, linewidth=0.9)
+        axes.plot(mean, place, "o", markersize=4, color=colour, markerfacecolor=face)

@@ -1,0 +1,110 @@
+"""Pages of datasets: spec, floor, models beside each other, pictures and card."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+from spdebench.data import Dataset
+from spdebench.errors import folding_known
+from spdebench.report.figures import KINDS
+from spdebench.report.site import charts, words
+from spdebench.report.site.board import MAIN, ROWS, Board, Row
+from spdebench.report.site.content import Content
+from spdebench.report.site.records import Data
+from spdebench.report.site.render import Drawing, Page, Templates, draw
+
+PICTURES: dict[str, dict[str, Any]] = {"noise": {"samples": 2}, "solution": {"samples": 2}, "statistics": {}}
+
+
+def dataset_pages(content: Content, templates: Templates) -> Iterator[Page]:
+    """The list of datasets, and a page for each."""
+    yield _datasets(content, templates)
+    for data in content.datasets.values():
+        yield _dataset(content, templates, data)
+
+
+def _datasets(content: Content, templates: Templates) -> Page:
+    used = [data.key for run in content.runs for data in run.datasets]
+    entries = [
+        {"data": data, "runs": used.count(key), "file": key in content.files} for key, data in content.datasets.items()
+    ]
+    equations = sorted({data.equation for data in content.datasets.values()})
+    return templates.render(
+        "datasets.html", "datasets/index.html", "Datasets", "Datasets", script=True, entries=entries,
+        equations=equations, unread=content.unread,
+    )  # fmt: skip
+
+
+def _dataset(content: Content, templates: Templates, data: Data) -> Page:
+    file = content.files.get(data.key)
+    rows = [row for row in content.rows if any(d.key == data.key for d in row.first.datasets)]
+    alone = [row for row in rows if len(row.first.datasets) == 1]
+    card = words.markdown(_card_text(file)) if file else []
+    tables = [body for kind, body in card if kind == "table" and body["head"][-1:] == ["distance"]]
+    identity = {key: value for key, value in words.flat(data.identity).items() if key != "times"}
+    known = data.known
+    return templates.render(
+        "dataset.html", f"datasets/{data.key}.html", "Datasets", data.label, script=True, data=data, equation=known,
+        folding=known.folding_message() if known else "",
+        spec={key: words.text(value) for key, value in identity.items()},
+        mean=_mark(row for row in alone if row.first.record.get("model") == "mean"),
+        finer=_mark(row for row in alone if row.first.solver), main=MAIN, floor=tables[0] if tables else None,
+        file=file.path.name if file else None, card_name=_card_path(file).name if file else None,
+        board=Board(rows[:ROWS]), charts=_compare(alone, data.label), card=card,
+        pictures=_pictures(file) if file else [],
+    )  # fmt: skip
+
+
+def _mark(rows: Iterable[Row]) -> str | None:
+    """The main score of the first of these rows."""
+    found = next((row.scores[MAIN] for row in rows if MAIN in row.scores), None)
+    return words.spread(found.mean, found.std) if found else None
+
+
+def _compare(rows: Sequence[Row], label: str) -> list[Drawing]:
+    """For the problem with the most rows: all models beside each other, and error against time."""
+    problems: dict[str, list[Row]] = {}
+    for row in rows:
+        score = row.scores.get(MAIN)
+        if score and math.isfinite(score.mean):
+            problems.setdefault(row.first.problem, []).append(row)
+    if not problems or len(largest := max(problems.values(), key=len)) < 2:
+        return []
+    points = [_point(row) for row in largest[:40]]
+    title = f"{label}, {largest[0].inputs}"
+    out = [draw(charts.plot_ranking(points, MAIN, title), "ranking", f"Test {MAIN} of every model, best on top.")]
+    timed = [point for point in points if point.time]
+    if len(timed) > 1:
+        caption = f"Test {MAIN} against inference time by the paper's protocol; the batched solver is timed likewise."
+        out.append(draw(charts.plot_cost(timed, MAIN, title), "cost", caption))
+    return out
+
+
+def _point(row: Row) -> charts.Point:
+    kind: charts.Kind = "solver" if row.first.solver else "baseline" if row.first.baseline else "model"
+    values = tuple(run.scores[MAIN][0] for run in row.runs if MAIN in run.scores)
+    time = row.figure("inference_ms")
+    return charts.Point(row.label, values, kind, time if time and math.isfinite(time) and time > 0 else None)
+
+
+def _card_path(file: Dataset) -> Path:
+    return file.path.with_suffix(".md")
+
+
+def _card_text(file: Dataset) -> str:
+    try:
+        return _card_path(file).read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError):
+        return ""
+
+
+def _pictures(file: Dataset) -> list[Drawing]:
+    out = []
+    with folding_known():  # the page says so
+        for kind, options in PICTURES.items():
+            plot, line = KINDS[kind]
+            out.append(draw(plot(file, **options), kind, f"{kind}: {line}"))
+    return out

@@ -1,0 +1,79 @@
+"""Templates and what all pages share: style, script, navigation, and a policy that lets nothing in from outside."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+from importlib import resources
+from typing import TYPE_CHECKING, Any
+
+from spdebench.errors import UserError
+from spdebench.report.site import charts, words
+
+if TYPE_CHECKING:
+    from jinja2 import Environment
+    from matplotlib.figure import Figure
+
+Page = tuple[str, str]
+"""Path within the site, and the text."""
+Drawing = tuple[Any, str]
+"""SVG and its caption."""
+
+
+class Templates:
+    """The templates, with what all pages share."""
+
+    def __init__(self, tables: bool) -> None:
+        self._environment = _environment()
+        self._nav = [("Leaderboard", "index.html"), ("Datasets", "datasets/index.html")]
+        if tables:
+            self._nav.insert(1, ("Tables", "tables/index.html"))
+        static = resources.files("spdebench.report.site") / "static"
+        self._style, self._script = ((static / n).read_text(encoding="utf-8") for n in ("style.css", "site.js"))
+
+    def render(
+        self, template: str, path: str, section: str, title: str, *, script: bool = False, **values: Any
+    ) -> Page:
+        """A page. Nothing that it holds can fetch anything, and no script runs on it but ours."""
+        from markupsafe import Markup
+
+        digest = base64.b64encode(hashlib.sha256(self._script.encode()).digest()).decode()
+        allowed = [f"script-src 'sha256-{digest}'"] if script else []
+        rest = ["style-src 'unsafe-inline'", "img-src data:", "base-uri 'none'", "form-action 'none'"]
+        policy = "; ".join(["default-src 'none'", *allowed, *rest])
+        return path, self._environment.get_template(template).render(
+            policy=policy,
+            style=Markup(self._style),
+            script=Markup(self._script) if script else "",
+            root="../" * path.count("/"),
+            nav=self._nav,
+            section=section,
+            title=title,
+            **values,
+        )
+
+
+def _environment() -> Environment:
+    try:
+        import matplotlib  # noqa: F401  (said now, not in the middle of the pages)
+        from jinja2 import Environment, PackageLoader, StrictUndefined
+    except ImportError as error:
+        raise UserError(f"the site needs Jinja2 and matplotlib ({error}): pip install Jinja2 matplotlib") from None
+    environment = Environment(
+        loader=PackageLoader("spdebench.report.site"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    environment.filters["number"] = words.number
+    environment.filters["text"] = words.text
+    environment.filters["mean"] = lambda mean: words.spread(mean.mean, mean.std)
+    return environment
+
+
+def draw(figure: Figure, prefix: str, caption: str) -> Drawing:
+    """A figure for a template, with its caption."""
+    from markupsafe import Markup
+
+    return Markup(charts.inline(figure, prefix, caption)), caption

@@ -1,0 +1,130 @@
+"""Pages of runs: scores with intervals, spec and provenance, and drawings as far as the run's folder has them."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from spdebench import spec
+from spdebench.data import Dataset
+from spdebench.errors import UserError
+from spdebench.report.site import charts, words
+from spdebench.report.site.board import MAIN
+from spdebench.report.site.content import Content
+from spdebench.report.site.records import Run, datasets_of, read_scores
+from spdebench.report.site.render import Drawing, Page, Templates, draw
+from spdebench.tasks import TaskSpec
+
+
+def run_pages(content: Content, templates: Templates) -> Iterator[Page]:
+    """A page for each run."""
+    for row in content.rows:
+        for run in row.runs:
+            yield _run(content, templates, run, row.runs)
+
+
+def _run(content: Content, templates: Templates, run: Run, siblings: Sequence[Run]) -> Page:
+    record = run.record
+    parts: list[dict[str, Any]] = [{"title": "Scores", "data": [], "scores": read_scores(record.get("scores"))}]
+    for label, shift in run.shifts.items():
+        scores = read_scores(shift.get("scores"))
+        parts.append({"title": f"Shift: {label}", "data": datasets_of(shift), "scores": scores})
+    facts = [
+        ("Result", "What came out, and what it cost", _result(run)),
+        ("Configuration", "Fields of the model", _lines(record.get("config"))),
+        ("Options", "Options of the training", _lines(record.get("options"))),
+        ("Task", "Inputs, split and sub-sampling", _lines(record.get("task"))),
+        ("Provenance", "Where and with what it ran", _lines(record.get("provenance"))),
+    ]
+    return templates.render(
+        "run.html", f"runs/{run.key}.html", "Leaderboard", run.name, run=run, siblings=siblings,
+        charts=_charts(content, run), facts=[entry for entry in facts if entry[2]],
+        parts=[part for part in parts if part["scores"]],
+    )  # fmt: skip
+
+
+def _result(run: Run) -> dict[str, str]:
+    record, counts = run.record, words.mapping(run.record.get("counts"))
+    return {
+        "best validation loss": words.number(run.figure("val")),
+        "best epoch": words.text(record.get("best_epoch")),
+        "epochs": words.text(record.get("epochs")),
+        "parameters": words.number(counts.get("parameters")),
+        "parameters, a complex one counted twice": words.number(counts.get("real")),
+        "inference, ms a sample": words.number(run.figure("inference_ms"), 3),
+        "samples a batch of inference": words.text(record.get("inference_batch")),
+        "training": words.seconds(run.figure("training_seconds")),
+        "peak memory, MB": words.number(run.figure("peak_memory_mb"), 3),
+    }
+
+
+def _lines(values: Any) -> dict[str, str]:
+    return {words.text(key): words.text(value) for key, value in words.flat(words.mapping(values)).items()}
+
+
+def _charts(content: Content, run: Run) -> list[Drawing]:
+    """Learning curve, error over time and one prediction, as far as the run's folder has them."""
+    folder = content.folders.get(run.key)
+    if folder is None:
+        return []
+    log, curve = _log(folder / "log.jsonl"), _curve(folder / "scores.json")
+    out = []
+    if log or curve:
+        figure = charts.plot_training(log, run.figure("best_epoch") if log else None, curve, run.name)
+        caption = " ".join(
+            [*(["Training and validation loss."] * bool(log)), *(["Test error over time."] * bool(curve))]
+        )
+        out.append(draw(figure, "training", caption))
+    sample = _sample(content, run, folder / "predictions.npy")
+    if sample is not None:
+        truth, predicted, file = sample
+        end = float(file.times[-1])
+        figure = charts.plot_prediction(truth, predicted, end, file.grid, "the first test sample")
+        out.append(draw(figure, "prediction", "Truth, prediction and their difference, on one colour scale."))
+    return out
+
+
+def _log(path: Path) -> list[dict[str, float]]:
+    """The lines of a log, numbers only; a last line cut short is left out."""
+    out = []
+    try:
+        for line in path.read_text(encoding="utf-8").splitlines():
+            entry = {key: words.real(value) for key, value in words.mapping(json.loads(line)).items()}
+            finite = {key: value for key, value in entry.items() if value is not None and math.isfinite(value)}
+            if "epoch" in finite:
+                out.append(finite)
+    except (OSError, ValueError):
+        pass
+    return out
+
+
+def _curve(path: Path) -> list[float]:
+    """The main score over time, from the run's whole scores."""
+    try:
+        found = words.mapping(json.loads(path.read_text(encoding="utf-8")))
+    except (OSError, ValueError):
+        return []
+    score = words.mapping(words.mapping(found.get("scores")).get(MAIN))
+    values = [words.real(value) for value in words.sequence(score.get("curve"))]
+    return [math.nan if value is None or not math.isfinite(value) else value for value in values]
+
+
+def _sample(content: Content, run: Run, path: Path) -> tuple[np.ndarray, np.ndarray, Dataset] | None:
+    """Truth and prediction of the first test sample, if both are at hand and fit each other."""
+    file = content.files.get(run.datasets[0].key) if run.datasets else None
+    if file is None or not path.is_file():
+        return None
+    try:
+        task = spec.build(TaskSpec, {key: value for key, value in run.task.items() if key != "equation"}, "task")
+        predicted = np.array(np.load(path, mmap_mode="r", allow_pickle=False)[0], dtype=np.float32)
+        row = int(task.rows(len(file))["test"][0])
+    except (UserError, OSError, ValueError, IndexError):
+        return None
+    steps = (slice(None, None, task.every), *(slice(None, None, task.stride),) * file.grid.dim)
+    truth = file.read("u", row, row + 1)[0][steps]
+    return (truth, predicted, file) if truth.shape == predicted.shape else None

@@ -1,0 +1,158 @@
+"""Values as text for people, names of pages, and the little Markdown that cards are written in.
+
+Records come from files that anyone may have written, so every reader here takes whatever it finds and never raises.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+import re
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+MISSING = "–"
+_NARROW = "\u202f"  # the narrow space that groups digits; site.js takes it out again
+_HEX = re.compile(r"[0-9a-f]{6,64}")
+
+
+# --- reading what may be anything ---------------------------------------------------------------------------------
+def mapping(value: Any) -> dict[str, Any]:
+    """The value if it is a dictionary, else an empty one."""
+    return value if isinstance(value, dict) else {}
+
+
+def sequence(value: Any) -> list[Any]:
+    """The value as a list if it is a list or tuple, else an empty one."""
+    return list(value) if isinstance(value, list | tuple) else []
+
+
+def real(value: Any) -> float | None:
+    """A number, also one that JSON lacks and that is written as a word; None for anything else."""
+    if isinstance(value, bool):
+        return None
+    if isinstance(value, int | float):
+        try:
+            return float(value)
+        except OverflowError:
+            return math.inf if value > 0 else -math.inf
+    return float(value) if value in ("inf", "-inf", "nan") else None
+
+
+def flat(values: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
+    """Nested dictionaries as one, keys joined by dots."""
+    out: dict[str, Any] = {}
+    for key, value in values.items():
+        if isinstance(value, Mapping) and value:
+            out |= flat(value, f"{prefix}{key}.")
+        else:
+            out[f"{prefix}{key}"] = value
+    return out
+
+
+# --- names of pages -----------------------------------------------------------------------------------------------
+def fingerprint(value: Any) -> str:
+    """Ten hexadecimal digits of any value; for plain finite values the same as `spec.digest`."""
+    text = json.dumps(value, sort_keys=True, separators=(",", ":"), default=str)
+    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:10]
+
+
+def page_name(digest: Any) -> str:
+    """A digest that can name a file as it is; the fingerprint of anything else."""
+    return digest if isinstance(digest, str) and _HEX.fullmatch(digest) else fingerprint(digest)
+
+
+def slug(text: str) -> str:
+    """A name as part of a file name: lower-case letters, digits and dashes, and a fingerprint if that lost anything."""
+    plain = re.sub(r"[^a-z0-9]+", "-", text.lower()).strip("-")[:40]
+    return plain if plain == text else f"{plain}-{fingerprint(text)}".lstrip("-")
+
+
+# --- numbers ------------------------------------------------------------------------------------------------------
+def number(value: Any, digits: int = 4) -> str:
+    """A number to so many significant digits; whole ones with their digits grouped; other values as they are."""
+    x = real(value)
+    if x is None:
+        return MISSING if value is None else text(value)
+    if not math.isfinite(x):
+        return "nan" if math.isnan(x) else ("∞" if x > 0 else "-∞")
+    if isinstance(value, int):
+        return f"{value:,}".replace(",", _NARROW)
+    if x != 0 and not 1e-4 <= abs(x) < 1e6:
+        return f"{x:.{digits - 1}e}".replace("e-0", "e-").replace("e+0", "e+")
+    places = max(0, digits - 1 - math.floor(math.log10(abs(x)))) if x else 0
+    return f"{x:.{places}f}"
+
+
+def spread(mean: float, std: float | None) -> str:
+    """``0.0973 ± 0.0040``: both to the second significant digit of the standard deviation; alone to four digits."""
+    if std is None or not math.isfinite(std) or not math.isfinite(mean):
+        return number(mean)
+    if std == 0 or not 1e-4 <= abs(mean) < 1e6 or std < 1e-7:
+        return f"{number(mean)} ± {number(std, 2)}"
+    places = max(0, 1 - math.floor(math.log10(std)))
+    return f"{mean:.{places}f} ± {std:.{places}f}"
+
+
+def seconds(value: Any) -> str:
+    """A duration."""
+    x = real(value)
+    if x is None or not math.isfinite(x):
+        return number(value)
+    if x < 60:
+        return f"{number(x, 3)} s"
+    minutes = int(x) // 60
+    return f"{minutes} min {int(x) % 60:02d} s" if minutes < 60 else f"{minutes // 60} h {minutes % 60:02d} min"
+
+
+# --- words --------------------------------------------------------------------------------------------------------
+def text(value: Any) -> str:
+    """Any value in one line, without control characters."""
+    if value is None:
+        return MISSING
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, float):
+        return f"{value:g}"
+    if isinstance(value, list | tuple):
+        return ", ".join(text(v) for v in value)
+    if isinstance(value, Mapping):
+        return ", ".join(f"{key}={text(v)}" for key, v in value.items())
+    return "".join(c if c.isprintable() else " " for c in str(value))
+
+
+def several(values: Iterable[Any]) -> str:
+    """The different values among these, in their order."""
+    return ", ".join(dict.fromkeys(text(v) for v in values if v is not None))
+
+
+# --- Markdown -----------------------------------------------------------------------------------------------------
+Block = tuple[str, Any]
+"""A kind (heading, paragraph, list, table) and its content."""
+
+
+def markdown(source: str) -> list[Block]:
+    """Headings, paragraphs, lists and tables of a card, as blocks for a template; marks within a line are dropped."""
+    blocks: list[Block] = []
+    for part in re.split(r"\n\s*\n", source.strip()):
+        lines = [line.strip() for line in part.splitlines() if line.strip()]
+        if not lines:
+            continue
+        while lines and lines[0].startswith("#"):
+            blocks.append(("heading", _inline(lines.pop(0).lstrip("#"))))
+        if not lines:
+            continue
+        if all(line.startswith("|") for line in lines):
+            rows = [[_inline(cell) for cell in line.strip("|").split("|")] for line in lines]
+            rows = [row for row in rows if not all(re.fullmatch(r":?-+:?", cell) for cell in row)]
+            blocks.append(("table", {"head": rows[0], "rows": rows[1:]}))
+        elif all(line.startswith("- ") for line in lines):
+            blocks.append(("list", [_inline(line[2:]) for line in lines]))
+        else:
+            blocks.append(("paragraph", _inline(" ".join(lines))))
+    return blocks
+
+
+def _inline(line: str) -> str:
+    return text(line.replace("`", "").strip())

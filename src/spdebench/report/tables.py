@@ -1,0 +1,144 @@
+"""A filled table in five formats: ours, the published number beside it, what is missing and how to get it.
+
+Text for a number: mean ± s.d. over seeds (number of seeds), a star before the best of its column; beneath or beside it
+the published one and ours as a multiple of it. ``-`` stands for a number that is not there yet.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Callable
+
+from spdebench.errors import unknown
+from spdebench.experiments.fill import Filled, Group
+from spdebench.report.markup import html, latex, markdown
+from spdebench.report.numbers import count, heading, is_best, multiple, number, ours, probability, remarks, theirs
+
+WIDTH = 120
+
+
+def render(filled: Filled, format: str = "text") -> str:
+    """The table in one of the `FORMATS`."""
+    if format not in FORMATS:
+        raise unknown("format", format, FORMATS)
+    return FORMATS[format](filled)
+
+
+# --- text ---------------------------------------------------------------------------------------------------------
+def text(filled: Filled) -> str:
+    """Plain columns of at most 120 characters; too many columns go on below."""
+    out = [heading(filled), f"paper: {filled.table.source}", ""]
+    for group in filled.groups:
+        out += [*([group.name] if group.name else []), *_text_group(filled, group), ""]
+    for remark, command in remarks(filled):
+        out += [*_wrapped(remark), *([f"  {command}"] if command else [])]  # a command is never broken
+    return "\n".join(out).rstrip() + "\n"
+
+
+def _text_group(filled: Filled, group: Group) -> list[str]:
+    left = [["", "", ""]]
+    for row in group.rows:
+        ms = group.inference_ms(row)
+        left += [[row, count(group.parameters(row)), number(ms) if ms is not None else ""], ["  paper", "", ""]]
+    left += [["  best", "", ""]]
+    left[0] = ["model", "params", "ms"]
+    columns = [_text_column(filled, group, column) for column in group.columns]
+    last = len(left) - 1  # lines of the paper and of the best are left out where they say nothing
+    kept = [k for k in range(len(left)) if (k % 2 and k < last) or k == 0 or any(c[k] for c in columns)]
+    left, columns = [left[k] for k in kept], [[c[k] for k in kept] for c in columns]
+    used = [k for k in range(3) if k == 0 or any(line[k] for line in left[1:])]
+    base = [[line[k] for line in left] for k in used]
+    room = WIDTH - sum(max(map(len, c)) + 2 for c in base)
+    out: list[str] = []
+    for block in _fitting(columns, room):
+        out += [*([""] if out else []), *_aligned([*base, *block])]
+    return out
+
+
+def _text_column(filled: Filled, group: Group, column: str) -> list[str]:
+    """Header, two lines a row (ours, the paper's), and the significance of the best."""
+    lines = [column]
+    for row in group.rows:
+        entry = group.entries.get((row, column))
+        if entry is None:
+            lines += ["", ""]
+            continue
+        star = "*" if is_best(filled, group, row, column) else " "
+        other = "  ".join(word for word in (theirs(entry), multiple(entry)) if word)
+        lines += [star + ours(entry), f" {other}" if other else ""]
+    found = filled.significance.get((group.name, column))
+    return [*lines, f" {probability(found[0])}" if found else ""]
+
+
+def _fitting(columns: list[list[str]], room: int) -> list[list[list[str]]]:
+    blocks: list[list[list[str]]] = [[]]
+    used = 0
+    for column in columns:
+        width = max(map(len, column)) + 2
+        if blocks[-1] and used + width > room:
+            blocks.append([])
+            used = 0
+        blocks[-1].append(column)
+        used += width
+    return blocks
+
+
+def _aligned(columns: list[list[str]]) -> list[str]:
+    widths = [max(map(len, c)) for c in columns]
+    lines = ["  ".join(c[k].ljust(w) for c, w in zip(columns, widths, strict=True)) for k in range(len(columns[0]))]
+    rule = "-" * min(WIDTH, max(len(line.rstrip()) for line in lines))
+    return [lines[0].rstrip(), rule, *(line.rstrip() for line in lines[1:])]
+
+
+def _wrapped(line: str) -> list[str]:
+    out, current = [], ""
+    for word in line.split():
+        if current and len(current) + 1 + len(word) > WIDTH - 2:
+            out.append(current)
+            current = "  " + word
+        else:
+            current = f"{current} {word}" if current else word
+    return [*out, current]
+
+
+# --- csv ----------------------------------------------------------------------------------------------------------
+FIELDS = (
+    *("table", "source", "edition", "group", "row", "model", "column", "metric", "part"),
+    *("mean", "std", "seeds", "wanted", "published", "published_std", "ratio", "best", "p_value", "runner_up"),
+    *("inference_ms", "parameters", "published_line", "digests", "command"),
+)
+
+
+def tidy(filled: Filled) -> list[dict[str, object]]:
+    """One dictionary a cell, keys as in `FIELDS`."""
+    out: list[dict[str, object]] = []
+    for e in filled.entries:
+        c = e.cell
+        best = filled.best.get((c.group, c.column)) == c.row
+        p, runner_up = filled.significance.get((c.group, c.column), (None, None)) if best else (None, None)
+        values = (
+            *(c.table, filled.table.source, filled.edition, c.group, c.row, c.model, c.column, c.metric, c.part),
+            *(e.mean, e.std, e.seeds_done, len(c.runs), c.published, c.published_std, e.ratio, best, p, runner_up),
+            *(e.inference_ms, e.parameters, next(iter(c.published_keys), None), " ".join(r.digest for r in c.runs)),
+            e.command if e.missing else "",
+        )
+        out.append(dict(zip(FIELDS, values, strict=True)))
+    return out
+
+
+def comma_separated(filled: Filled) -> str:
+    stream = io.StringIO()
+    writer = csv.DictWriter(stream, FIELDS, lineterminator="\n")
+    writer.writeheader()
+    writer.writerows({k: "" if v is None else v for k, v in row.items()} for row in tidy(filled))
+    return stream.getvalue()
+
+
+FORMATS: dict[str, Callable[[Filled], str]] = {
+    "text": text,
+    "md": markdown,
+    "latex": latex,
+    "csv": comma_separated,
+    "html": html,
+}

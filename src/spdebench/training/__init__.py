@@ -1,0 +1,29 @@
+"""Training: the one loop, its options and losses, runs as folders, exact resume, sweeps."""
+
+from spdebench.training.identity import RunSpec, plan
+from spdebench.training.loop import Diverged, Fit
+from spdebench.training.losses import RelativeLoss
+from spdebench.training.options import TrainOptions, options_for
+from spdebench.training.provenance import provenance
+from spdebench.training.run import Run, open_run
+from spdebench.training.scoring import part_for, score_on
+from spdebench.training.sweep import sweep
+from spdebench.training.train import Means, train
+
+__all__ = [
+    "Diverged",
+    "Fit",
+    "Means",
+    "RelativeLoss",
+    "Run",
+    "RunSpec",
+    "TrainOptions",
+    "open_run",
+    "options_for",
+    "part_for",
+    "plan",
+    "provenance",
+    "score_on",
+    "sweep",
+    "train",
+]

@@ -1,0 +1,53 @@
+"""Checkpoints: written whole or not at all, tied to their run, read without running code."""
+
+from __future__ import annotations
+
+import io
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from spdebench.errors import UserError
+from spdebench.files import replacing
+
+SHARE = 0.02  # of the time that checkpoints may take
+
+
+def save(path: Path, content: dict[str, Any], digest: str) -> None:
+    """Write tensors and plain values with the digest of the run they belong to."""
+    buffer = io.BytesIO()  # torch's own writer hides what the system says of a full disk
+    torch.save({**content, "digest": digest}, buffer)
+    with replacing(path) as temporary:
+        temporary.write_bytes(buffer.getbuffer())
+
+
+def load(path: Path, digest: str) -> dict[str, Any]:
+    """What `save` wrote for this run, on the host; anything else is one clear line."""
+    try:
+        content = torch.load(path, map_location="cpu", weights_only=True)
+        found = content["digest"]
+    except Exception as error:  # a damaged archive raises whatever its damage leads to
+        raise UserError(f"{path} cannot be read ({type(error).__name__}); remove it to train from the start") from None
+    if found != digest:
+        raise UserError(f"{path} belongs to run {found}, not to {digest}; remove it or choose another folder")
+    return content
+
+
+class Keeper:
+    """Writes `last.pt` every so many seconds, seldom enough that writing stays a small share of the time."""
+
+    def __init__(self, path: Path, digest: str, seconds: float) -> None:
+        self.path, self.digest, self.seconds = path, digest, seconds
+        self._next = time.monotonic() + seconds
+
+    def offer(self, state: Callable[[], dict[str, Any]]) -> None:
+        """``state()`` is asked for only when it is time."""
+        if time.monotonic() < self._next:
+            return
+        start = time.monotonic()
+        save(self.path, state(), self.digest)
+        taken = time.monotonic() - start
+        self._next = time.monotonic() + max(self.seconds, taken / SHARE if self.seconds else 0.0)

@@ -1,0 +1,177 @@
+"""The identity of a run: model, configuration, datasets, task and options; its JSON, hash and folder name."""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+
+from spdebench import spec
+from spdebench.data import DatasetSpec
+from spdebench.data.identity import from_dict as dataset_from_dict
+from spdebench.equations import EQUATIONS, Equation
+from spdebench.errors import UserError
+from spdebench.grids import Grid
+from spdebench.models import MODELS, OperatorModel
+from spdebench.tasks import Setting, Task, TaskSpec, subsampling
+from spdebench.training.options import TrainOptions, options_for
+
+VERSION = 1
+"""Version of the run folder and of the protocol; a reader refuses others."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class RunSpec:
+    """Everything that a run's numbers depend on. Device, workers, graph capture and folders are not in it.
+
+    ``initial`` is a digest of the first weights where the caller made them; otherwise they follow from the seed.
+    """
+
+    model: str
+    config: dict[str, Any]
+    datasets: tuple[dict[str, Any], ...]
+    task: dict[str, Any]
+    options: dict[str, Any]
+    version: int = VERSION
+    initial: str = ""
+
+    def __post_init__(self) -> None:
+        for key in ("config", "datasets", "task", "options"):  # what JSON would give back, so that equal is equal
+            object.__setattr__(self, key, json.loads(spec.canonical_json(getattr(self, key))))
+        object.__setattr__(self, "datasets", tuple(self.datasets))
+
+    def __hash__(self) -> int:
+        return hash(self.digest)
+
+    def to_dict(self) -> dict[str, Any]:
+        values = {f.name: getattr(self, f.name) for f in dataclasses.fields(self)}
+        values["datasets"] = list(self.datasets)
+        if not self.initial:
+            del values["initial"]
+        return values
+
+    @property
+    def digest(self) -> str:
+        return spec.digest(self.to_dict())
+
+    @property
+    def equation(self) -> str:
+        """The equation's name, for people and file names."""
+        return str(self.datasets[0].get("equation") or self.task.get("equation", {}).get("name", "imported"))
+
+    @property
+    def name(self) -> str:
+        return f"{self.model}-{self.equation}-{self.digest}"
+
+    @property
+    def train_options(self) -> TrainOptions:
+        return spec.build(TrainOptions, self.options, "training")
+
+    @property
+    def task_spec(self) -> TaskSpec:
+        return spec.build(TaskSpec, {k: v for k, v in self.task.items() if k != "equation"}, "task")
+
+    @property
+    def setting(self) -> Setting:
+        """What the model was told of its data; no data are needed."""
+        first, task = self.datasets[0], self.task_spec
+        if "published" not in first:
+            return task.setting(dataset_from_dict(first).equation)
+        g = first["grid"]
+        points = tuple(n // task.stride for n in g["points"])
+        grid = Grid(points, tuple(g["lower"]), tuple(g["upper"]), g["boundary"])
+        equation = None
+        if "equation" in self.task:
+            fields = dict(self.task["equation"])
+            name = fields.pop("name")
+            equation = spec.build(EQUATIONS[name], fields, name)
+        return Setting(grid, tuple(float(t) for t in first["times"][:: task.every]), task.inputs, equation)
+
+    def build(self) -> OperatorModel:
+        """The model as it starts: weights are a function of the seed, the caller's random state is left alone."""
+        cls = MODELS[self.model]
+        config = spec.build(cls.config_class, self.config, f"model {self.model}")
+        with torch.random.fork_rng(devices=[]):
+            torch.default_generator.manual_seed(int(self.options["seed"]))
+            return cls(self.setting, config)
+
+
+def from_dict(values: Any, where: str) -> RunSpec:
+    """The spec whose `to_dict` this is; ``where`` names the file in errors."""
+    found = values.get("version") if isinstance(values, dict) else None
+    if found != VERSION:
+        raise UserError(f"{where} is a run of version {found!r}; this version reads {VERSION}: train it again")
+    try:
+        return RunSpec(**{**values, "datasets": tuple(values["datasets"])})
+    except (KeyError, TypeError) as error:
+        raise UserError(f"{where} is not the spec of a run ({error}); train it again") from None
+
+
+def identify(model: str | OperatorModel, task: Task, config: Mapping[str, Any], given: Mapping[str, Any]) -> RunSpec:
+    """The spec of training ``model`` (a name, or built and holding its first weights) on a task."""
+    setting = task.setting
+    identity = task.identity
+    if task.datasets[0].imported and setting.equation is not None:
+        identity["task"]["equation"] = setting.to_dict()["equation"]
+    if isinstance(model, str):
+        cls = MODELS[model]
+        cls.supports(setting)
+        chosen, initial, name = cls.configure(setting, config), "", model
+    else:
+        if config:
+            raise UserError("the model is built already; give config= with a model's name only")
+        if model.setting != setting:
+            raise UserError(f"model '{model.name}' was built for other data; build it with this task")
+        chosen, name = model.config, model.name
+        initial = weights_digest(model) if model.trainable else ""
+    return RunSpec(
+        model=name,
+        config=dataclasses.asdict(chosen),
+        datasets=tuple(identity["datasets"]),
+        task=identity["task"],
+        options=dataclasses.asdict(options_for(name, setting, **given)),
+        initial=initial,
+    )
+
+
+def plan(
+    model: str,
+    data: Equation | DatasetSpec | Sequence[Equation | DatasetSpec],
+    task: Mapping[str, Any] | None = None,
+    config: Mapping[str, Any] | None = None,
+    options: Mapping[str, Any] | None = None,
+) -> RunSpec:
+    """The spec that `train` would have with these datasets, none of which need be there.
+
+    An equation stands for its dataset of 1200 samples of seed 0.
+    """
+    several = [data] if isinstance(data, Equation | DatasetSpec) else list(data)
+    datasets = [DatasetSpec(equation=d, n=1200) if isinstance(d, Equation) else d for d in several]
+    equations = [d.equation for d in datasets]
+    defaults = {"inputs": "u0+xi" if any(e.kappa for e in equations) else "xi", **subsampling(equations[0])}
+    chosen = spec.build(TaskSpec, {**defaults, **(task or {})}, "task")
+    setting = chosen.setting(equations[0])
+    cls = MODELS[model]
+    cls.supports(setting)
+    return RunSpec(
+        model=model,
+        config=dataclasses.asdict(cls.configure(setting, config or {})),
+        datasets=tuple(d.to_dict() for d in datasets),
+        task=dataclasses.asdict(chosen),
+        options=dataclasses.asdict(options_for(model, setting, **(options or {}))),
+    )
+
+
+def weights_digest(model: OperatorModel) -> str:
+    """A digest of all parameters and kept buffers, the same on every device."""
+    digest = hashlib.sha256()
+    for key, value in sorted(model.state_dict().items()):
+        digest.update(f"{key} {value.dtype} {tuple(value.shape)};".encode())
+        plain = torch.view_as_real(value) if value.is_complex() else value
+        digest.update(plain.detach().cpu().flatten().contiguous().view(torch.uint8).numpy().tobytes())
+    return digest.hexdigest()[:16]

@@ -1,0 +1,248 @@
+"""The one training loop.
+
+    each epoch: a permutation drawn from (seed, epoch); Adam steps over all of it, the last partial batch too; then the
+    relative L2 error on the validation part, which moves the learning rate, keeps the best weights and may stop it.
+
+Randomness of an epoch (order, dropout) is a function of (seed, epoch), so that a run goes on exactly from the weights,
+the optimiser and a few numbers. The host waits for the device once an epoch, to read two numbers.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import math
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import partial
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from spdebench.data.store import first_line
+from spdebench.errors import UserError
+from spdebench.models import OperatorModel
+from spdebench.models.features import Prepared, evaluation_batch
+from spdebench.training.losses import RelativeLoss
+from spdebench.training.options import TrainOptions
+from spdebench.training.schedule import Schedule
+from spdebench.training.steps import Learner, Step, adam, bfloat16, capture, full_precision, make_feed, set_rate
+
+
+class Diverged(UserError):
+    """The loss is no number any more."""
+
+
+class Fit:
+    """A model being trained: ``while not fit.finished: fit.run_epoch()``; `state` and `load` for going on later.
+
+    ``graph``: replay the steps as CUDA graphs (None: on CUDA). It changes no number beyond rounding.
+    """
+
+    def __init__(
+        self,
+        model: OperatorModel,
+        train: Prepared,
+        val: Prepared,
+        options: TrainOptions,
+        *,
+        graph: bool | None = None,
+    ) -> None:
+        self.model, self.options, self.device = model, options, model.device
+        self.train_data, self.val_data = train, val
+        self.graph = self.device.type == "cuda" if graph is None else graph and self.device.type == "cuda"
+        grid = model.setting.grid
+        loss = RelativeLoss(options.loss, grid, self.device)
+        self._val_loss = RelativeLoss("rel_l2", grid, self.device)
+        self._train_scale = _scales(loss.to(train.device), train)
+        self._val_scale = _scales(self._val_loss.to(val.device), val)
+        self._val_kept = int((self._val_scale > 0).sum())
+        if not self._val_kept:
+            raise UserError("the validation part is empty or zero; give it samples, for example split=70:15:15")
+        self._totals = torch.zeros(2, dtype=torch.float64, device=self.device)  # train, validation
+        self.learner = Learner(
+            model=model,
+            forward=torch.compile(model, dynamic=False) if options.compile else model,
+            optimiser=adam(model, options.lr, options.weight_decay, self.device),
+            loss=loss,
+            clip=options.clip,
+            autocast=partial(bfloat16, self.device) if options.precision == "bfloat16" else full_precision,
+            total=self._totals[0],
+        )
+        self.schedule = Schedule(options)
+        self.epoch = 0
+        self.best = math.inf  # smallest validation so far, and its epoch and weights
+        self.best_epoch = 0
+        self.best_weights: dict[str, Tensor] = {}
+        self._mark = math.inf  # the validation that the next one must undercut by the share delta
+        self._waited = 0
+        self.log: list[dict[str, Any]] = []
+        self._steps: dict[int, Step] = {}
+        self._replay_validation: Callable[[], None] | None = None
+        if options.precision != "float32":
+            self._try_precision()
+
+    # --- the loop -------------------------------------------------------------------------------------------------
+    @property
+    def finished(self) -> bool:
+        stop = self.options.stop
+        return self.epoch >= self.options.epochs or (stop > 0 and self._waited >= stop)
+
+    def run_epoch(self) -> dict[str, Any]:
+        """One epoch and its line of the log: epoch, train, val, lr, seconds."""
+        start = time.perf_counter()
+        if not self._steps:
+            self._make_steps()
+        lr = self.schedule.lr
+        set_rate(self.learner.optimiser, lr)
+        self._totals.zero_()
+        with own_randomness(self.device, epoch_seed(self.options.seed, self.epoch)):
+            self.model.train()
+            for rows in self._batches():
+                self._steps[len(rows)](rows)
+            (self._replay_validation or self.validate)()
+        train, val = self._totals.tolist()  # the host waits here, and nowhere else
+        train, val = train / len(self.train_data), val / self._val_kept
+        self.epoch += 1
+        if not (math.isfinite(train) and math.isfinite(val)):
+            raise Diverged(f"loss became non-finite at epoch {self.epoch}; try a smaller lr (it was {lr:g})")
+        self._judge(val)
+        self.schedule.advance(val)
+        seconds = round(time.perf_counter() - start, 6)
+        self.log.append({"epoch": self.epoch, "train": train, "val": val, "lr": lr, "seconds": seconds})
+        return self.log[-1]
+
+    def _batches(self) -> Iterator[Tensor]:
+        generator = torch.Generator().manual_seed(epoch_seed(self.options.seed, self.epoch))
+        order = torch.randperm(len(self.train_data), generator=generator).to(self.train_data.device)
+        return iter(order.split(self.options.batch))
+
+    def _make_steps(self) -> None:
+        """A step for full batches and one for what is left over; graphs of both where wanted."""
+        n, batch = len(self.train_data), self.options.batch
+        for size in {min(batch, n), n % batch} - {0}:
+            feed = make_feed(self.train_data, self._train_scale, size, self.device)
+            self._steps[size] = Step(self.learner, feed, size)
+        if not self.graph:
+            return
+        for rows in self._batches():
+            self._steps[len(rows)].feed.stage(rows)
+        steps = list(self._steps.values())
+        resident = self.val_data.device == self.device
+        self.model.train()
+        with own_randomness(self.device, 0):
+            graphs = capture(self.learner, steps, [self.validate] if resident else [])
+        if graphs is None:
+            self.graph = False
+            return
+        for step, graph in zip(steps, graphs, strict=False):
+            step.replay = graph.replay
+        if resident:
+            self._replay_validation = graphs[-1].replay
+
+    def validate(self) -> None:
+        add_errors(self.model, self._val_loss, self.val_data, self._val_scale, self._totals[1])
+
+    def _judge(self, val: float) -> None:
+        """Keep the best weights at any improvement; wait less only for one of the share delta."""
+        if val < self.best:
+            self.best, self.best_epoch = val, self.epoch
+            self._keep()
+        if val < self._mark * (1 - self.options.delta):
+            self._mark, self._waited = val, 0
+        else:
+            self._waited += 1
+
+    @torch.no_grad()
+    def _keep(self) -> None:
+        now = self.model.state_dict()
+        if not self.best_weights:
+            self.best_weights = {key: value.detach().clone() for key, value in now.items()}
+        for key, value in self.best_weights.items():
+            value.copy_(now[key])
+
+    def _try_precision(self) -> None:
+        feed = make_feed(self.train_data, self._train_scale, 1, self.device)
+        feed.stage(torch.zeros(1, dtype=torch.long, device=self.train_data.device))
+        try:
+            with torch.no_grad(), self.learner.autocast():
+                self.model.eval()(feed.read()[0])
+        except RuntimeError as error:
+            raise UserError(
+                f"model '{self.model.name}' does not run in {self.options.precision} ({first_line(error)}); "
+                "use precision=float32"
+            ) from None
+
+    # --- going on later -------------------------------------------------------------------------------------------
+    def state(self) -> dict[str, Any]:
+        """Everything that the next epoch depends on, at the end of this one."""
+        return {
+            "weights": self.model.state_dict(),
+            "optimiser": self.learner.optimiser.state_dict()["state"],
+            "schedule": self.schedule.state(),
+            "epoch": self.epoch,
+            "best": self.best,
+            "best_epoch": self.best_epoch,
+            "best_weights": self.best_weights,
+            "mark": self._mark,
+            "waited": self._waited,
+            "log": self.log,
+        }
+
+    def load(self, state: dict[str, Any]) -> None:
+        """Go on from `state`, possibly of another device; before the first epoch only."""
+        self.model.load_state_dict(state["weights"])
+        optimiser = self.learner.optimiser
+        optimiser.load_state_dict({**optimiser.state_dict(), "state": state["optimiser"]})
+        self.schedule.load(state["schedule"])
+        self.epoch, self.best, self.best_epoch = int(state["epoch"]), float(state["best"]), int(state["best_epoch"])
+        self.best_weights = {key: value.to(self.device) for key, value in state["best_weights"].items()}
+        self._mark, self._waited = float(state["mark"]), int(state["waited"])
+        self.log = [dict(entry) for entry in state["log"]]
+
+
+@torch.no_grad()
+def add_errors(model: OperatorModel, loss: RelativeLoss, data: Prepared, scale: Tensor, total: Tensor) -> None:
+    """Add the samples' relative errors up on the device; evaluation mode, full precision."""
+    device, size = model.device, evaluation_batch(model.setting.shape)
+    model.eval()
+    for start in range(0, len(data), size):
+        rows = slice(start, start + size)
+        features = {k: v[rows].to(device, non_blocking=True) for k, v in data.features.items()}
+        target, weight = (t[rows].to(device, non_blocking=True) for t in (data.target, scale))
+        total.add_((loss.errors(model(features), target) * weight).sum())
+    model.train()
+
+
+def validation(model: OperatorModel, data: Prepared) -> float | None:
+    """The mean relative L2 error on data; None where there are none."""
+    loss = RelativeLoss("rel_l2", model.setting.grid, model.device)
+    scale = _scales(loss.to(data.device), data)
+    total = torch.zeros((), dtype=torch.float64, device=model.device)
+    add_errors(model, loss, data, scale, total)
+    kept = int((scale > 0).sum())
+    return float(total) / kept if kept and math.isfinite(float(total)) else None
+
+
+def _scales(loss: RelativeLoss, data: Prepared) -> Tensor:
+    size = 64
+    parts = [loss.scale(data.target[start : start + size]) for start in range(0, len(data), size)]
+    return torch.cat(parts) if parts else torch.zeros(0, device=data.device)
+
+
+def epoch_seed(seed: int, epoch: int) -> int:
+    """A 63-bit number for (seed, epoch), unlike that of any neighbour."""
+    return int.from_bytes(hashlib.sha256(f"spdebench {seed} {epoch}".encode()).digest()[:8], "big") >> 1
+
+
+@contextmanager
+def own_randomness(device: torch.device, seed: int) -> Iterator[None]:
+    """Within it torch draws from this seed on the host and on this device; afterwards all is as it was."""
+    cuda = device.type == "cuda"
+    index = (device.index if device.index is not None else torch.cuda.current_device()) if cuda else 0
+    with torch.random.fork_rng(devices=[index] if cuda else []):
+        torch.default_generator.manual_seed(seed)
+        if cuda:
+            torch.cuda.default_generators[index].manual_seed(seed)
+        yield

@@ -1,0 +1,153 @@
+"""A run is a folder: spec, log, best weights, predictions, scores, record. It loads in one line and predicts.
+
+spec.json         the identity; its hash is in the folder's name
+log.jsonl         epoch, train, val, lr, seconds
+last.pt           while it is trained: all that going on needs
+best.pt           once it is trained: the weights of the best validation
+predictions.npy   u of the test part, float32 (N T X..), if kept
+scores.json       all metrics on the test part with intervals and per-sample values
+record.json       one object with everything that tables need; its being there means that the run is finished
+"""
+
+from __future__ import annotations
+
+import os
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+from spdebench.data.generate import check_device
+from spdebench.equations import Equation
+from spdebench.errors import UserError
+from spdebench.metrics import Scores
+from spdebench.models import OperatorModel
+from spdebench.models.features import evaluation_batch
+from spdebench.tasks import Batch, Setting
+from spdebench.training import checkpoints
+from spdebench.training.folder import read_json, read_log
+from spdebench.training.identity import RunSpec, from_dict
+
+
+class Run:
+    """``run.scores``, ``run.log``, ``run.record``, ``run.model``, ``run.predict(u0, dw)``."""
+
+    def __init__(self, path: Path, spec: RunSpec) -> None:
+        self.path, self.spec = path, spec
+
+    def __repr__(self) -> str:
+        return f"Run({str(self.path)!r})"
+
+    @property
+    def name(self) -> str:
+        return self.spec.name
+
+    def file(self, name: str) -> Path:
+        return self.path / name
+
+    # --- where it stands ------------------------------------------------------------------------------------------
+    @property
+    def trained(self) -> bool:
+        return self.file("best.pt").exists()
+
+    @property
+    def finished(self) -> bool:
+        """Trained and tested."""
+        return self.file("record.json").exists()
+
+    @property
+    def log(self) -> list[dict[str, Any]]:
+        return read_log(self.file("log.jsonl"))
+
+    @cached_property
+    def best(self) -> dict[str, Any]:
+        """What `best.pt` holds: weights, val, best_epoch, epochs, seconds and where they come from."""
+        if not self.trained:
+            done = self.log
+            where = f"epoch {done[-1]['epoch']} of {self.spec.options['epochs']}" if done else "not begun"
+            raise UserError(f"{self.path} is not trained to its end ({where}); type its train command again to go on")
+        return checkpoints.load(self.file("best.pt"), self.spec.digest)
+
+    @property
+    def val(self) -> float | None:
+        """The best validation error; None for a model that has no training."""
+        value = self.best["val"]
+        return None if value is None else float(value)
+
+    @property
+    def record(self) -> dict[str, Any]:
+        if not self.finished:
+            raise UserError(f"{self.path} is not finished; type its train command again to go on")
+        record = read_json(self.file("record.json"))
+        if record.get("digest") != self.spec.digest:
+            raise UserError(f"{self.file('record.json')} belongs to run {record.get('digest')}; train it again")
+        return record
+
+    @property
+    def scores(self) -> Scores:
+        """On the test part of its own task."""
+        self.record  # noqa: B018  (refuses a run that is not finished)
+        return Scores.from_dict(read_json(self.file("scores.json")))
+
+    @property
+    def predictions(self) -> np.ndarray | None:
+        """u of the test part, read when looked at; None where they were not kept."""
+        path = self.file("predictions.npy")
+        return np.load(path, mmap_mode="r") if path.exists() else None
+
+    # --- what it is for -------------------------------------------------------------------------------------------
+    @property
+    def task_setting(self) -> Setting:
+        return self.spec.setting
+
+    @cached_property
+    def model(self) -> OperatorModel:
+        """The model with its best weights, in evaluation mode."""
+        model = self.spec.build()
+        model.load_state_dict(self.best["weights"])
+        return model.eval()
+
+    def predict(self, u0: Any, dw: Any, *, equation: Equation | None = None, device: str = "cpu") -> np.ndarray:
+        """u (N T X..) for initial data u0 (N X..) and increments dw (N T X..), dw[:,0] = 0, all frames t_0..t_T.
+
+        ``equation`` tells what the new samples obey where that is not what the (first) training dataset obeys.
+        """
+        check_device(device)
+        start, noise = (torch.as_tensor(np.asarray(a), dtype=torch.float32) for a in (u0, dw))
+        self._check(tuple(start.shape), tuple(noise.shape))
+        known = equation or self.task_setting.equation
+        model = self.model.to(device)
+        out = np.empty(tuple(noise.shape), dtype=np.float32)
+        size = evaluation_batch(tuple(noise.shape[1:]))
+        for first in range(0, len(noise), size):
+            rows = slice(first, first + size)
+            source = torch.zeros(len(noise[rows]), dtype=torch.long)
+            batch = Batch(start[rows], noise[rows], (known,) if known else (), source)
+            out[rows] = model.predict(batch).cpu().numpy()
+        return out
+
+    def _check(self, u0: tuple[int, ...], dw: tuple[int, ...]) -> None:
+        setting = self.task_setting
+        layout = " ".join("XYZ"[: setting.dim])
+        if len(dw) != 2 + setting.dim or dw[1] != setting.frames:
+            raise UserError(
+                f"{self.name}: dw must be (N T {layout}) with {setting.frames} frames, t_0 among them, got {dw}"
+            )
+        if dw[2:] != setting.grid.points and not type(self.model).any_grid:
+            raise UserError(
+                f"{self.name}: model '{self.spec.model}' works on the {setting.grid.points} points it was trained on, "
+                f"got {dw[2:]}"
+            )
+        if u0 != (dw[0], *dw[2:]):
+            raise UserError(f"{self.name}: u0 must be (N {layout}) = {(dw[0], *dw[2:])} to go with dw, got {u0}")
+
+
+def open_run(path: str | os.PathLike[str]) -> Run:
+    """Open a run's folder; nothing but its spec is read yet."""
+    folder = Path(path)
+    file = folder / "spec.json"
+    if not file.is_file():
+        raise UserError(f"no such run: {folder} (a run is a folder with a spec.json, as 'spdebench train' makes it)")
+    return Run(folder, from_dict(read_json(file), str(folder)))

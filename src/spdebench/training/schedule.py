@@ -1,0 +1,55 @@
+"""The learning rate as a function of the epoch or of the validations so far; its state is four plain numbers."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+from typing import Any
+
+from spdebench.training.options import TrainOptions
+
+THRESHOLD = 1e-6  # relative; a validation that falls by less counts as a plateau
+SMALLEST = 1e-8  # a change of the rate below this is not made
+
+
+@dataclass
+class Schedule:
+    """``lr`` holds during the next epoch; ``advance`` is told the validation after each."""
+
+    options: TrainOptions
+    lr: float = field(init=False)
+    epoch: int = 0
+    best: float = math.inf
+    bad: int = 0
+
+    def __post_init__(self) -> None:
+        self.lr = self.options.lr
+
+    def advance(self, val: float) -> None:
+        o = self.options
+        self.epoch += 1
+        if o.scheduler == "step":
+            self.lr = o.lr * o.factor ** (self.epoch // o.step)
+        elif o.scheduler == "cosine":
+            share = (1 + math.cos(math.pi * self.epoch / o.epochs)) / 2
+            self.lr = o.min_lr + (o.lr - o.min_lr) * share
+        elif o.scheduler == "plateau":
+            self._plateau(val)
+
+    def _plateau(self, val: float) -> None:
+        if val < self.best * (1 - THRESHOLD):
+            self.best, self.bad = val, 0
+        else:
+            self.bad += 1
+        if self.bad > self.options.patience:
+            lower = max(self.lr * self.options.factor, self.options.min_lr)
+            if self.lr - lower > SMALLEST:
+                self.lr = lower
+            self.bad = 0
+
+    def state(self) -> dict[str, Any]:
+        return {"lr": self.lr, "epoch": self.epoch, "best": self.best, "bad": self.bad}
+
+    def load(self, state: dict[str, Any]) -> None:
+        self.lr, self.epoch = float(state["lr"]), int(state["epoch"])
+        self.best, self.bad = float(state["best"]), int(state["bad"])

@@ -1,0 +1,193 @@
+"""The end of a run: the test part is read, predicted once with the best weights, and scored."""
+
+from __future__ import annotations
+
+import math
+import os
+import statistics
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from spdebench.data import Dataset, open_dataset
+from spdebench.errors import UserError
+from spdebench.files import replacing, write_text
+from spdebench.metrics import Scores, evaluate
+from spdebench.models import OperatorModel
+from spdebench.models.features import evaluation_batch
+from spdebench.tasks import Part
+from spdebench.training.folder import locked, write_json
+from spdebench.training.identity import VERSION
+from spdebench.training.run import Run
+
+BATCH = 100  # the paper's batch for inference times
+LEAST = 3  # samples without which an ensemble cannot be scored
+
+
+def predict_part(model: OperatorModel, part: Part) -> Tensor:
+    """u (N T X..) for every sample of a part, on the host."""
+    size = evaluation_batch(part.shape)
+    out = torch.empty((len(part), *part.shape))
+    for start in range(0, len(part), size):
+        rows = slice(start, start + size)
+        out[rows] = model.predict(part.batch(rows)).cpu()
+    return out
+
+
+def score_part(model: OperatorModel, part: Part) -> tuple[Tensor, Scores]:
+    """The prediction of a part and its scores: the paper's metrics and ours."""
+    prediction = predict_part(model, part)
+    arrays = prediction, part.u
+    if model.device.type == "cuda" and 6 * prediction.nbytes < torch.cuda.mem_get_info(model.device)[0]:
+        arrays = prediction.to(model.device), part.u.to(model.device)
+    return prediction, evaluate(*arrays, part.grid, metrics="default", times=part.times)
+
+
+def inference_time(model: OperatorModel, part: Part) -> tuple[float, int]:
+    """(milliseconds a sample, samples together): features and network, inputs on the device, median after a warm-up."""
+    size = min(BATCH, len(part))
+    if model.device.type == "cuda":
+        try:
+            return 1e3 * _seconds(model, part, size) / size, size
+        except torch.OutOfMemoryError:
+            torch.cuda.empty_cache()
+    size = min(size, evaluation_batch(part.shape))
+    return 1e3 * _seconds(model, part, size) / size, size
+
+
+def _seconds(model: OperatorModel, part: Part, size: int) -> float:
+    """Median time of one batch, over half a second or a few repeats."""
+    wait = torch.cuda.synchronize if model.device.type == "cuda" else lambda: None
+    batch = part.batch(slice(0, size)).to(model.device)
+    times: list[float] = []
+    for repeat in range(21):
+        wait()
+        start = time.perf_counter()
+        model.predict(batch)
+        wait()
+        taken = time.perf_counter() - start
+        if repeat:  # the first is the warm-up
+            times.append(taken)
+        if sum(times) > 0.5 and (len(times) >= 3 or sum(times) > 5):
+            break
+    return statistics.median(times)
+
+
+def finish(run: Run, part: Part, device: str, *, keep_predictions: bool = True) -> None:
+    """Test a trained run and write predictions, scores and, last, the record."""
+    model = run.model.to(device)
+    prediction, scores = score_part(model, part)
+    ms, together = inference_time(model, part)
+    if keep_predictions:
+        with replacing(run.file("predictions.npy")) as temporary, temporary.open("wb") as file:
+            np.save(file, prediction.numpy())
+    write_text(run.file("scores.json"), scores.to_json())
+    best = run.best
+    record = {
+        "version": VERSION,
+        "digest": run.spec.digest,
+        "name": run.name,
+        "model": run.spec.model,
+        "config": run.spec.config,
+        "counts": model.counts(),
+        "datasets": list(run.spec.datasets),
+        "task": run.spec.task,
+        "options": run.spec.options,
+        "val": best["val"],
+        "best_epoch": best["best_epoch"],
+        "epochs": best["epochs"],
+        **summary(scores),
+        "shifts": {},
+        "inference_ms": float(f"{ms:.4g}"),
+        "inference_batch": together,
+        "training_seconds": best["seconds"],
+        "peak_memory_mb": best["peak_memory_mb"],
+        "provenance": best["provenance"],
+    }
+    if run.spec.initial:
+        record["initial"] = run.spec.initial
+    write_json(run.file("record.json"), record)
+
+
+def summary(scores: Scores) -> dict[str, Any]:
+    """Values with intervals, and the relative L2 error of each sample; what is not finite is null."""
+    return {
+        "scores": {
+            row["metric"]: {key: _finite(row[key]) for key in ("value", "low", "high")} for row in scores.rows()
+        },
+        "samples": {"rel_l2": [_rounded(x) for x in scores["rel_l2"].samples]},  # type: ignore[union-attr]
+    }
+
+
+def _finite(value: float | None) -> float | None:
+    return None if value is None or not math.isfinite(value) else float(value)
+
+
+def _rounded(value: float) -> float | None:
+    return float(f"{value:.4g}") if math.isfinite(value) else None
+
+
+# --- other data than it was trained on ----------------------------------------------------------------------------
+def part_for(run: Run, data: Dataset | str | os.PathLike[str], name: str = "test", rows: slice | None = None) -> Part:
+    """Rows of a dataset as a run wants them: the part called ``name`` by the run's split, or the ``rows`` given.
+
+    Frames are thinned as in the run's task; points are where that leads to the grid that the run was trained on.
+    """
+    dataset = data if isinstance(data, Dataset) else open_dataset(data)
+    task, grid = run.spec.task_spec, run.task_setting.grid
+    thinned = tuple(n // task.stride for n in dataset.grid.points)
+    stride = task.stride if thinned == grid.points else 1
+    if (len(dataset.times) - 1) % task.every:
+        raise UserError(
+            f"{dataset.path.name} has {len(dataset.times) - 1} intervals; the run takes every {task.every}th frame"
+        )
+    if rows is not None:
+        chosen = np.arange(len(dataset))[rows]
+    else:
+        chosen = np.arange(len(dataset)) if name == "all" else task.rows(len(dataset))[name]
+    equations = () if dataset.imported else (dataset.equation,)
+    if not equations and run.task_setting.equation:
+        equations = (run.task_setting.equation,)
+    return Part(name, [dataset], [chosen], every=task.every, stride=stride, equations=equations)
+
+
+def check_part(run: Run, part: Part) -> None:
+    """One clear line unless the run can predict such samples."""
+    setting = run.task_setting
+    if part.grid.dim != setting.dim or len(part.times) != setting.frames:
+        raise UserError(
+            f"{run.name} predicts {setting.frames} frames in {setting.dim}-D; these data have {len(part.times)} frames "
+            f"in {part.grid.dim}-D"
+        )
+    if part.grid.points != setting.grid.points and not type(run.model).any_grid:
+        raise UserError(
+            f"model '{run.spec.model}' works on the {setting.grid.points} points it was trained on, "
+            f"these data have {part.grid.points}"
+        )
+
+
+def score_on(run: Run, part: Part, label: str, *, device: str = "cpu") -> dict[str, Any]:
+    """Score a finished run on another part, ``task.part("test", other)``, and add that to its record under ``label``.
+
+    What was scored under this label on the same data is not scored again.
+    """
+    run.record  # noqa: B018  (refuses a run that is not finished)
+    check_part(run, part)
+    if len(part) < LEAST:
+        raise UserError(f"{label}: {len(part)} samples; at least {LEAST} are needed to score")
+    identities = [d.identity for d in part._datasets]
+    dataset = identities[0] if len(identities) == 1 else identities
+    before = run.record["shifts"].get(label)
+    if before and (before["dataset"], before["part"], before["n"]) == (dataset, part.name, len(part)):
+        return before
+    _, scores = score_part(run.model.to(device), part)
+    entry = {"dataset": dataset, "part": part.name, "n": len(part), **summary(scores)}
+    with locked(Path(run.path)):
+        record = run.record
+        record["shifts"][label] = entry
+        write_json(run.file("record.json"), record)
+    return entry

@@ -1,0 +1,200 @@
+"""One optimiser step, eagerly or as a replayed CUDA graph, on data that are resident or streamed from the host.
+
+A step works on a fixed number of samples: `stage` says which (outside a graph), `read` gives them (inside it). Nothing
+in a step waits for the device; losses are summed there.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import torch
+from torch import Tensor, nn
+
+from spdebench.data.store import first_line
+from spdebench.models.base import Features
+from spdebench.models.features import Prepared
+from spdebench.training.losses import RelativeLoss
+
+WARM_UP = 3  # eager steps before a capture: libraries choose algorithms and take their workspaces
+
+
+class Feed(Protocol):
+    """Gives the samples that were staged: features, targets and the targets' scales, on the model's device."""
+
+    def stage(self, rows: Tensor) -> None: ...
+
+    def read(self) -> tuple[Features, Tensor, Tensor]: ...
+
+
+class Resident:
+    """Everything is on the device already; a batch is picked there."""
+
+    def __init__(self, data: Prepared, scale: Tensor, size: int) -> None:
+        self._features, self._target, self._scale = data.features, data.target, scale
+        self.rows = torch.zeros(size, dtype=torch.long, device=data.device)
+
+    def stage(self, rows: Tensor) -> None:
+        self.rows.copy_(rows)
+
+    def read(self) -> tuple[Features, Tensor, Tensor]:
+        features = {key: values.index_select(0, self.rows) for key, values in self._features.items()}
+        return features, self._target.index_select(0, self.rows), self._scale.index_select(0, self.rows)
+
+
+class Streamed:
+    """A batch is gathered in page-locked memory of the host and copied to fixed places on the device.
+
+    The allocator of page-locked memory gives no block away before the copy out of it is done.
+    """
+
+    def __init__(self, data: Prepared, scale: Tensor, size: int, device: torch.device) -> None:
+        self._names = list(data.features)
+        self._host = [*data.features.values(), data.target, scale]
+        self._here = [torch.zeros((size, *t.shape[1:]), dtype=t.dtype, device=device) for t in self._host]
+        self._pinned = device.type == "cuda"
+
+    def stage(self, rows: Tensor) -> None:
+        for source, target in zip(self._host, self._here, strict=True):
+            gathered = torch.empty(target.shape, dtype=target.dtype, pin_memory=self._pinned)
+            torch.index_select(source, 0, rows, out=gathered)
+            target.copy_(gathered, non_blocking=True)
+
+    def read(self) -> tuple[Features, Tensor, Tensor]:
+        *features, target, scale = self._here
+        return dict(zip(self._names, features, strict=True)), target, scale
+
+
+def make_feed(data: Prepared, scale: Tensor, size: int, device: torch.device) -> Feed:
+    return Resident(data, scale, size) if data.device == device else Streamed(data, scale, size, device)
+
+
+@dataclass
+class Learner:
+    """What a step changes, and how."""
+
+    model: nn.Module
+    forward: Callable[[Features], Tensor]  # the model, compiled where that was asked for
+    optimiser: torch.optim.Optimizer
+    loss: RelativeLoss
+    clip: float
+    autocast: Callable[[], AbstractContextManager[Any]]
+    total: Tensor  # sum over samples of the losses of an epoch
+
+
+class Step:
+    """forward, backward, clip, optimiser step on ``size`` samples."""
+
+    def __init__(self, learner: Learner, feed: Feed, size: int) -> None:
+        self.learner, self.feed, self.size = learner, feed, size
+        self.replay: Callable[[], None] | None = None  # of its graph, once captured
+
+    def __call__(self, rows: Tensor) -> None:
+        self.feed.stage(rows)
+        (self.replay or self.run)()
+
+    def run(self) -> None:
+        a = self.learner
+        features, target, scale = self.feed.read()
+        a.optimiser.zero_grad(set_to_none=True)
+        with a.autocast():
+            prediction = a.forward(features)
+        loss = a.loss(prediction, target, scale)
+        loss.backward()
+        if a.clip:
+            torch.nn.utils.clip_grad_norm_(a.model.parameters(), a.clip)
+        a.optimiser.step()
+        a.total.add_(loss.detach(), alpha=self.size)
+
+
+def bfloat16(device: torch.device) -> AbstractContextManager[Any]:
+    """Mixed precision; casts are not kept from one use to the next, which a captured graph must not do."""
+    return torch.autocast(device.type, dtype=torch.bfloat16, cache_enabled=False)
+
+
+def full_precision() -> AbstractContextManager[Any]:
+    return nullcontext()
+
+
+def adam(model: nn.Module, lr: float, weight_decay: float, device: torch.device) -> torch.optim.Adam:
+    """Adam with L2-coupled decay. On CUDA the rate is a tensor and nothing is read back, so that a step can be captured
+    (and gives the same numbers when it is not). One fused kernel, except for complex parameters, which it lacks."""
+    parameters = [p for p in model.parameters() if p.requires_grad]
+    fused = all(p.is_floating_point() for p in parameters)
+    cuda = device.type == "cuda"
+    rate: float | Tensor = torch.tensor(lr, device=device) if cuda else lr
+    foreach = True if cuda and not fused else None
+    return torch.optim.Adam(
+        parameters, lr=rate, weight_decay=weight_decay, fused=fused, foreach=foreach, capturable=cuda
+    )
+
+
+def set_rate(optimiser: torch.optim.Optimizer, lr: float) -> None:
+    for group in optimiser.param_groups:
+        if isinstance(group["lr"], Tensor):
+            group["lr"].fill_(lr)
+        else:
+            group["lr"] = lr
+
+
+# --- CUDA graphs --------------------------------------------------------------------------------------------------
+class Snapshot:
+    """Weights, buffers and optimiser state, to be put back in place after steps that must not count."""
+
+    def __init__(self, model: nn.Module, optimiser: torch.optim.Optimizer) -> None:
+        self._optimiser = optimiser
+        self._tensors = [*model.parameters(), *model.buffers()]
+        self._values = [t.detach().clone() for t in self._tensors]
+        self._state = {
+            p: {k: v.clone() for k, v in state.items() if isinstance(v, Tensor)} for p, state in optimiser.state.items()
+        }
+
+    @torch.no_grad()
+    def restore(self) -> None:
+        """In place: a captured graph has noted the addresses. State that was not there is that of no step: zeros."""
+        for tensor, value in zip(self._tensors, self._values, strict=True):
+            tensor.copy_(value)
+        for parameter, state in self._optimiser.state.items():
+            before = self._state.get(parameter, {})
+            for key, value in state.items():
+                if isinstance(value, Tensor):
+                    value.copy_(before[key]) if key in before else value.zero_()
+
+
+def capture(learner: Learner, steps: Sequence[Step], rest: Sequence[Callable[[], None]] = ()) -> list[Any] | None:
+    """Graphs of the steps and of ``rest`` (work without gradients), in this order; None where that cannot be done.
+
+    Warm-up and capture use one side stream and one memory pool: graphs are replayed one after the other and nothing in
+    the pool is needed across them. Weights, buffers and optimiser are afterwards as they were before.
+    """
+    before = Snapshot(learner.model, learner.optimiser)
+    works = [*(step.run for step in steps), *rest]
+    graphs: list[Any] = []
+    stream, usual = torch.cuda.Stream(), torch.cuda.current_stream()
+    try:
+        stream.wait_stream(usual)
+        with torch.cuda.stream(stream):
+            for work in works:
+                for _ in range(WARM_UP):
+                    work()
+        usual.wait_stream(stream)
+        for work in works:
+            learner.optimiser.zero_grad(set_to_none=True)  # so that backward allocates gradients in the graph's pool
+            graph = torch.cuda.CUDAGraph()
+            pool = graphs[0].pool() if graphs else None
+            with torch.cuda.graph(graph, pool=pool, stream=stream, capture_error_mode="thread_local"):
+                work()
+            graphs.append(graph)
+    except RuntimeError as error:
+        warnings.warn(f"the step cannot be a CUDA graph ({first_line(error)}); it runs eagerly", stacklevel=2)
+        torch.cuda.set_stream(usual)  # a capture that fails may leave its own stream behind
+        graphs = []
+    learner.optimiser.zero_grad(set_to_none=True)
+    torch.cuda.synchronize()
+    before.restore()
+    learner.total.zero_()
+    return graphs or None

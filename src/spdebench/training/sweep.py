@@ -1,0 +1,71 @@
+"""Hyper-parameters searched on validation only: the test part of a sweep is never read."""
+
+from __future__ import annotations
+
+import itertools
+import math
+import os
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from spdebench.errors import UserError
+from spdebench.tasks import Task
+from spdebench.training.identity import identify
+from spdebench.training.loop import Diverged
+from spdebench.training.run import Run
+from spdebench.training.train import split_options, train
+from spdebench.training.words import sort_words
+
+
+@dataclass(frozen=True)
+class Trial:
+    """One combination: its values, the best validation error (None: it diverged) and its run."""
+
+    values: dict[str, Any]
+    val: float | None
+    run: Run | None
+    note: str = ""
+
+
+Report = Callable[[int, int, dict[str, Any]], None]
+"""Called before each trial: its number, how many there are, its values."""
+
+
+def combinations(choices: Mapping[str, Sequence[Any]]) -> list[dict[str, Any]]:
+    """The product of all choices, the last key running fastest."""
+    return [dict(zip(choices, values, strict=True)) for values in itertools.product(*choices.values())]
+
+
+def sweep(
+    model: str,
+    task: Task,
+    choices: Mapping[str, Sequence[Any]],
+    *,
+    out: str | os.PathLike[str] = "runs",
+    device: str = "cpu",
+    report: Report | None = None,
+    **options: Any,
+) -> list[Trial]:
+    """Train every combination of ``choices`` (fields of the model's configuration and training options), best first.
+
+    Trained without test, each is the run that `train` would make: trained again it is only tested.
+    """
+    trials = combinations(choices)
+    requests = [sort_words(model, values) for values in trials]
+    if any(request.task for request in requests):
+        raise UserError("a sweep keeps to one task; sweep the model's fields and the training options")
+    means, fixed = split_options(options)
+    for request in requests:  # all of them must make sense before the first is trained
+        identify(model, task, request.config, {**fixed, **request.options})
+    found = []
+    for number, (values, request) in enumerate(zip(trials, requests, strict=True), 1):
+        if report:
+            report(number, len(trials), values)
+        given = {**vars(means), **fixed, **request.options}
+        try:
+            run = train(model, task, out=out, device=device, config=request.config, test=False, **given)
+            found.append(Trial(values, run.val, run))
+        except Diverged as error:
+            found.append(Trial(values, None, None, str(error)))
+    return sorted(found, key=lambda trial: math.inf if trial.val is None else trial.val)

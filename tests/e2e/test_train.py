@@ -1,0 +1,149 @@
+"""train, evaluate, predict and sweep as a user meets them, kills and all."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+import spdebench as sb
+from spdebench.cli.main import main
+
+EPOCHS = 400
+SMALL = ["width=8", "branch_depth=2", "trunk_depth=2", "batch=8", "stop=0"]
+
+
+def call(*words: object) -> int:
+    with pytest.raises(SystemExit) as caught:
+        main([str(word) for word in words])
+    return int(caught.value.code or 0)
+
+
+@pytest.fixture(scope="module")
+def data(tmp_path_factory) -> Path:
+    phi = sb.equation("phi41", points=16, frames=10, steps=10, truncation=8)
+    return sb.generate(phi, n=40, seed=0, out=tmp_path_factory.mktemp("data"))
+
+
+def test_train_evaluate_predict(data, tmp_path, capsys, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    assert call("train", "deeponet", data, *SMALL, "epochs=3", "split_seed=1", "seed=2") == 0
+    out = capsys.readouterr().out
+    assert "28 samples to train on, 6 to validate, 6 to test; up to 3 epochs" in out and "next: spdebench" in out
+    (folder,) = Path("runs").iterdir()
+    run = sb.open_run(folder)
+    assert run.spec.task["seed"] == 1 and run.spec.options["seed"] == 2 and run.spec.config["width"] == 8
+    assert call("train", "deeponet", data, *SMALL, "epochs=3", "split_seed=1", "seed=2") == 0
+    assert "there already" in capsys.readouterr().out
+    assert call("train", "deeponet", data, *SMALL, "epochs=3", "split_seed=1", "seed=2", "--json") == 0
+    assert json.loads(capsys.readouterr().out) == run.record
+
+    assert call("evaluate", folder) == 0
+    assert f"{run.scores['rel_l2'].value:.4g}" in capsys.readouterr().out
+    assert call("evaluate", folder, "--metrics", "rel_l2,w12", "--json") == 0
+    assert [r["metric"] for r in json.loads(capsys.readouterr().out)["scores"]] == ["rel_l2", "w12"]
+    assert call("evaluate", folder, "--truth", data, "--label", "own", "--json") == 0
+    rows = {r["metric"]: r["value"] for r in json.loads(capsys.readouterr().out)["scores"]}
+    assert rows["rel_l2"] == run.record["scores"]["rel_l2"]["value"] and "own" in run.record["shifts"]
+
+    assert call("predict", folder, data, "--rows", "3:9") == 0
+    assert "evaluate prediction.npy --truth" in capsys.readouterr().out
+    ds = sb.open_dataset(data)
+    np.testing.assert_array_equal(np.load("prediction.npy"), run.predict(ds.u0[3:9], ds.dw[3:9]))
+    assert call("evaluate", "prediction.npy", "--truth", data, "--rows", "3:9", "--metrics", "rel_l2") == 0
+
+
+def test_sweep(data, tmp_path, capsys):
+    assert call("sweep", "deeponet", data, *SMALL[1:], "epochs=2", "width=4,8", "lr=1e-3,1e-2", "--out", tmp_path) == 0
+    lines = capsys.readouterr().out.splitlines()
+    rows = [line.split() for line in lines if "deeponet-phi41-" in line]
+    assert len(rows) == 4 and [float(r[2]) for r in rows] == sorted(float(r[2]) for r in rows)
+    width, lr = rows[0][:2]
+    assert lines[-1].startswith("next: spdebench train deeponet") and f"width={width} lr={lr}" in lines[-1]
+    assert not list(tmp_path.glob("*/record.json"))
+    assert call(*lines[-1].split()[2:]) == 0  # what it says to type works, and only tests
+    assert len(list(tmp_path.iterdir())) == 4 and len(list(tmp_path.glob("*/record.json"))) == 1
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["train", "deepnet", "DATA"], "did you mean 'deeponet'"),
+        (["train", "deeponet", "DATA", "ephocs=3"], "unknown key 'ephocs'; did you mean 'epochs'?"),
+        (["train", "deeponet", "DATA", "widht=3"], "did you mean 'width'"),
+        (["train", "deeponet", "DATA", "epochs=many"], "must be a whole number"),
+        (["train", "deeponet", "DATA", "--inputs", "u0+xi"], "generate with kappa=0.1"),
+        (["train", "deeponet", "missing.parquet"], "no such dataset"),
+        (["train", "deeponet", "DATA", "--out", "/proc/runs"], "cannot write into /proc/runs"),
+        (["train", "deeponet", "DATA", "lr=1e30", "epochs=4", *SMALL], "loss became non-finite at epoch"),
+        (["train", "deeponet", "DATA", "--device", "cuda"], "use --device cpu"),
+        (["sweep", "deeponet", "DATA", "lr=1e-3"], "nothing to search"),
+        (["sweep", "deeponet", "DATA", "n=10,20"], "one task"),
+        (["evaluate", "nothing.npy"], "--truth FILE"),
+        (["evaluate", "."], "no such run"),
+        (["predict", "nowhere", "DATA"], "no such run"),
+    ],
+)
+def test_a_mistake_is_one_line_and_exit_code_2(words, message, data, capsys, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    assert call(*(data if word == "DATA" else word for word in words)) == 2
+    err = capsys.readouterr().err
+    assert message in err and err.startswith("error: ") and err.count("\n") == 1
+
+
+def start(data: Path, out: Path) -> subprocess.Popen:
+    words = ["train", "deeponet", str(data), *SMALL, f"epochs={EPOCHS}", "--checkpoint", "0", "--out", str(out)]
+    return subprocess.Popen(
+        [sys.executable, "-m", "spdebench", *words],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env={**os.environ, "OMP_NUM_THREADS": "1"},
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),  # a parent in the background ignores it
+    )
+
+
+def epochs(out: Path) -> int:
+    return sum(len(p.read_text().splitlines()) for p in out.glob("*/log.jsonl"))
+
+
+def wait_for_epochs(out: Path, count: int) -> None:
+    deadline = time.monotonic() + 120
+    while epochs(out) < count:
+        assert time.monotonic() < deadline
+        time.sleep(0.005)
+
+
+def test_killed_and_typed_again_equals_uninterrupted(data, tmp_path):
+    """Two processes at once: kill -9 the one that trains, the other goes on; Ctrl-C that; go on to the end."""
+    torch.set_num_threads(1)
+    values = dict(word.split("=") for word in SMALL)
+    config = {key: values.pop(key) for key in ("width", "branch_depth", "trunk_depth")}
+    whole = sb.train("deeponet", sb.Task(data), out=tmp_path / "whole", config=config, epochs=EPOCHS, **values)
+    cut = tmp_path / "cut"
+    both = [start(data, cut), start(data, cut)]
+    wait_for_epochs(cut, 5)
+    trains = json.loads(next(cut.glob("*/lock")).read_text())["pid"]
+    killed, other = sorted(both, key=lambda process: process.pid != trains)
+    killed.kill()
+    killed.communicate(timeout=60)
+    done = epochs(cut)
+    assert killed.returncode == -9 and done < EPOCHS
+    wait_for_epochs(cut, done + 5)
+    other.send_signal(signal.SIGINT)
+    _, err = other.communicate(timeout=60)
+    assert other.returncode == 130 and "goes on from there" in err and "Traceback" not in err
+    assert epochs(cut) < EPOCHS
+    run = sb.train("deeponet", sb.Task(data), out=cut, config=config, epochs=EPOCHS, **values)
+    assert all(torch.equal(run.model.state_dict()[k], v) for k, v in whole.model.state_dict().items())
+    assert run.file("scores.json").read_bytes() == whole.file("scores.json").read_bytes()
+    strip = lambda log: [{k: v for k, v in e.items() if k != "seconds"} for e in log]  # noqa: E731
+    assert strip(run.log) == strip(whole.log) and len(run.log) == EPOCHS

@@ -1,0 +1,177 @@
+"""NCDE, NRDE and NCDE-FNO: counts, formulas written out slowly, symmetries, causality, what zero means."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from overfit import calibrated, errors, tiny, used
+
+from spdebench import build
+from spdebench.errors import UserError
+from spdebench.models.bench.base import phi41_setting
+from spdebench.models.ncde_fno import Convolution
+from spdebench.signatures import log_signature
+from spdebench.tasks import Batch
+
+NAMES = ("ncde", "nrde", "ncde-fno")
+
+
+def test_counts():
+    """The paper's, and by the formula for other sizes."""
+    setting = phi41_setting()
+    assert build("ncde", setting).counts() == {"parameters": 545_088, "real": 545_088}
+    assert build("nrde", setting).counts() == {"parameters": 8_656_656, "real": 8_656_656}
+    assert build("ncde-fno", setting, form="published").counts() == {"parameters": 48_769, "real": 48_769}
+    h, n, w = 8, 128, 128
+    expected = h * (2 * n + 1) + n + w * (h + 1) + (w + 1) * h * (n + 1)
+    assert build("ncde", setting, hidden=h).counts()["parameters"] == expected
+    # without BatchNorm, the map before the convolution and the redundant half of its 16 matrices
+    assert build("ncde-fno", setting).counts()["parameters"] == 48_769 - 64 - 32 * 33 - 32 * 32 * (2 * 16 - 2 * 9)
+
+
+def test_the_formula_of_ncde():
+    model, features, u = calibrated("ncde", inputs="u0+xi", hidden=5, solver="euler")
+    u0, dw = features["u0"], features["dw"]
+    size = dw.sum(1).square().mean().sqrt()
+    z = model.lift((u0 - u0.mean()) / u0.std(correction=0))
+    mean = u.mean(0)
+    spread = (u - mean).square().mean().sqrt()
+    out = model(features)
+    assert torch.equal(out[:, 0], u0)
+    for n in range(1, 11):
+        dx = torch.cat([torch.full((4, 1), 10**-0.5), dw[:, n] / size], dim=1)
+        layers = model.field.outer(torch.relu(model.field.inner(z))).tanh().view(4, 5, 17)
+        z = z + torch.einsum("bhc,bc->bh", layers, dx)
+        torch.testing.assert_close(out[:, n], mean[n] + spread * model.readout(z), atol=1e-5, rtol=1e-4)
+
+
+def test_the_formula_of_nrde():
+    model, features, _ = calibrated("nrde", inputs="u0+xi", hidden=4, window=4)
+    model.field.outer.weight.data.mul_(10)
+    dx = torch.cat([torch.full((4, 10, 1), 10**-0.5), model.noise(features["dw"][:, 1:])], dim=2)
+    path = torch.cat([torch.zeros(4, 1, 17), dx.cumsum(1)], dim=1)
+    z = [model.lift(model.initial(features["u0"]))]
+    for n in range(1, 11):
+        k = (n - 1) // 4 * 4
+        piece = log_signature(path[:, k : n + 1])
+        z.append(z[k] + torch.einsum("bhc,bc->bh", model.field(z[k]), piece))
+    expected = model.solution.inverse(model.readout(torch.stack(z, dim=1)))
+    torch.testing.assert_close(model(features)[:, 1:], expected[:, 1:], atol=1e-5, rtol=1e-4)
+
+
+def test_nrde_refuses_windows_beyond_the_path():
+    with pytest.raises(UserError, match=r"window must lie in 1\.\.10 here, got 11"):
+        build("nrde", tiny()[0], window=11)
+
+
+@pytest.mark.parametrize("name", ["ncde", "nrde"])
+def test_without_a_readout_the_mean_is_predicted(name):
+    model, features, u = calibrated(name)
+    torch.nn.init.zeros_(model.readout.weight)
+    torch.nn.init.zeros_(model.readout.bias)
+    torch.testing.assert_close(model(features)[:, 1:], u.mean(0, keepdim=True)[:, 1:].expand(4, -1, -1))
+
+
+# --- ncde-fno -----------------------------------------------------------------------------------------------------
+@pytest.mark.parametrize(("points", "modes"), [(16, 8), (16, 16), (15, 15), (16, 7), (12, 1)])
+def test_published_convolution_by_fft(points, modes):
+    """Full complex transform, centred window of modes, one matrix a mode, real part."""
+    torch.manual_seed(0)
+    layer = Convolution(3, modes, published=True).double()
+    z = torch.randn(points, 2, 3, dtype=torch.float64)
+    weight = torch.view_as_complex(layer.weight.detach())  # (from, to, modes)
+    spectrum = torch.zeros(points, 2, 3, dtype=torch.complex128)
+    for j in range(modes):
+        k = j - modes // 2
+        spectrum[k] = torch.fft.fft(z, dim=0)[k] @ weight[:, :, j]
+    expected = torch.fft.ifft(spectrum, dim=0).real
+    torch.testing.assert_close(layer.add_to(torch.zeros_like(z), z, *layer.bind(points)), expected)
+
+
+@pytest.mark.parametrize(("points", "modes"), [(16, 8), (16, 16), (15, 15)])
+def test_default_convolution_is_that_of_a_real_kernel(points, modes):
+    torch.manual_seed(0)
+    layer = Convolution(3, modes, published=False).double()
+    z, v = torch.randn(2, points, 2, 3, dtype=torch.float64)
+    half = torch.fft.rfft(z, dim=0)
+    weight = torch.view_as_complex(layer.weight.detach())
+    spectrum = torch.zeros_like(half)
+    spectrum[: modes // 2 + 1] = torch.einsum("kbi,kij->kbj", half[: modes // 2 + 1], weight)
+    expected = v + torch.fft.irfft(spectrum, n=points, dim=0)
+    torch.testing.assert_close(layer.add_to(v, z, *layer.bind(points)), expected)
+
+
+def test_convolution_does_not_depend_on_the_grid():
+    """A field of few modes has the same convolution on a grid twice as fine."""
+    layer = Convolution(3, 8, published=False).double()
+    coarse = torch.fft.irfft(torch.randn(4, 2, 3, dtype=torch.complex128), n=16, dim=0, norm="forward")
+    fine = torch.fft.irfft(torch.fft.rfft(coarse, dim=0, norm="forward"), n=32, dim=0, norm="forward")
+    out, same = (layer.add_to(torch.zeros_like(z), z, *layer.bind(len(z))) for z in (coarse, fine))
+    torch.testing.assert_close(same[::2], out)
+
+
+@pytest.mark.parametrize("form", ["default", "published"])
+@pytest.mark.parametrize("solver", ["euler", "heun", "rk4"])
+def test_ncde_fno_commutes_with_translations(form, solver):
+    model, features, _ = calibrated("ncde-fno", inputs="u0+xi", hidden=6, width=8, form=form, solver=solver)
+    model.eval()
+    moved = model({k: v.roll(5, dims=-1) for k, v in features.items()})
+    torch.testing.assert_close(moved, model(features).roll(5, dims=-1), atol=1e-5, rtol=1e-4)
+
+
+def test_ncde_fno_predicts_on_a_finer_grid():
+    """The same weights on twice the points: on the points that both have, nearly the same."""
+    model, features, _ = calibrated("ncde-fno", inputs="u0+xi", hidden=6, width=8, space_modes=8)
+    smooth = {k: torch.fft.rfft(v, norm="forward")[..., :4] for k, v in features.items()}
+    coarse, fine = ({k: torch.fft.irfft(v, n=n, norm="forward") for k, v in smooth.items()} for n in (16, 32))
+    torch.testing.assert_close(model(fine)[..., ::2], model(coarse), atol=1e-3, rtol=1e-3)
+    with pytest.raises(UserError, match="4 points does not carry 8 modes"):
+        model({k: v[..., ::4] for k, v in coarse.items()})
+
+
+def test_published_batch_norm_is_still_in_evaluation():
+    model, features, _ = calibrated("ncde-fno", hidden=6, width=8, form="published", solver="euler")
+    before = model.field.norm.running_mean.clone()
+    model(features)
+    assert not torch.equal(model.field.norm.running_mean, before)
+    model.eval()
+    before = model.field.norm.running_mean.clone()
+    alone = model({k: v[:1] for k, v in features.items()})
+    torch.testing.assert_close(alone, model(features)[:1])
+    assert torch.equal(model.field.norm.running_mean, before)
+
+
+# --- all ----------------------------------------------------------------------------------------------------------
+@pytest.mark.parametrize("name", NAMES)
+def test_causal_to_the_bit_and_every_increment_counts(name):
+    config = {} if name == "nrde" else {"solver": "rk4"}
+    model, _, _ = calibrated(name, hidden=6, **config)
+    _, batch, _ = tiny()
+    u = model.predict(batch)
+    for n in range(1, 11):
+        dw = batch.dw.clone()
+        dw[:, n:] += 1.0
+        moved = model.predict(Batch(batch.u0, dw))
+        assert torch.equal(moved[:, :n], u[:, :n])
+        assert bool((moved[:, n] != u[:, n]).all(-1).all())
+
+
+@pytest.mark.parametrize("inputs", ["xi", "u0+xi"])
+@pytest.mark.parametrize("name", NAMES)
+def test_every_parameter_is_used(name, inputs):
+    model, features, _ = calibrated(name, inputs=inputs)
+    assert all(used(model, features).values())
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_few_steps_of_training_help(name):
+    config = {"ncde-fno": {"form": "published", "solver": "heun", "hidden": 8, "width": 16}}.get(name, {})
+    model, features, u = calibrated(name, inputs="u0+xi", **config)
+    model.train()
+    optimiser = torch.optim.Adam(model.parameters(), lr=1e-2)
+    first = float(errors(model(features), u).mean())
+    for _ in range(30):
+        optimiser.zero_grad()
+        errors(model(features), u).mean().backward()
+        optimiser.step()
+    assert float(errors(model(features), u).mean()) < first / 2

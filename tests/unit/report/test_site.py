@@ -1,0 +1,390 @@
+"""The site: true numbers on well-formed pages, whatever the records hold, and nothing lost on the way to the disk."""
+
+from __future__ import annotations
+
+import ast
+import json
+import math
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from fake_records import EVIL, fake_records, hostile_records, record, scores, solver_record
+from fake_records import dataset as dataset_spec
+from html_check import Page, check_site, table, text
+from spdebench.cli.main import main
+from spdebench.data import generate, open_dataset
+from spdebench.data.card import render_card
+from spdebench.equations import equation
+from spdebench.errors import UserError
+from spdebench.experiments.base import Table, data
+from spdebench.experiments.layout import by_truncation, with_honest
+from spdebench.experiments.records import add
+from spdebench.models import MODELS
+from spdebench.report.site import build, build_site, charts, words
+from spdebench.report.site.board import Board, rows_of
+from spdebench.report.site.records import collect
+from spdebench.tasks import TaskSpec
+
+
+@pytest.fixture(scope="module", autouse=True)
+def no_tables():
+    """The paper's own tables have tests elsewhere; planning all their runs takes longer than all of this."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(build, "TABLES", ())
+        yield
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory) -> Path:
+    return build_site(fake_records(), tmp_path_factory.mktemp("site") / "site").parent
+
+
+@pytest.fixture(scope="module")
+def pages(site) -> dict[str, Page]:
+    return check_site(site)
+
+
+# --- the leaderboard ----------------------------------------------------------------------------------------------
+def test_every_run_has_a_page_and_every_seed_a_link(site, pages):
+    records = fake_records()
+    assert {name for name in pages if name.startswith("runs/")} == {f"runs/{digest}.html" for digest in records}
+    assert {href for href in pages["index.html"].links if href.startswith("runs/")} == {
+        f"runs/{digest}.html" for digest in records
+    }
+    assert len([name for name in pages if name.startswith("datasets/")]) == 1 + 4
+
+
+def test_rows_are_means_over_seeds(pages):
+    head, rows = table(pages["index.html"])
+    assert len(rows) == 4 * (4 + 2 + 1)
+    wanted = [record("fno", dataset_spec(8, 0.0), seed)["scores"]["rel_l2"]["value"] for seed in range(3)]
+    (row,) = (r for r in rows if (r[1], r[4], r[6]) == ("8", "xi", "fno"))
+    mean, std = (float(word) for word in row[head.index("rel_l2")].split(" ± "))
+    assert mean == pytest.approx(np.mean(wanted), abs=1e-3) and std == pytest.approx(np.std(wanted, ddof=1), rel=0.06)
+    assert row[head.index("seeds")] == "3" and row[head.index("runs")] == "0 1 2"
+    (single,) = (r for r in rows if (r[1], r[4]) == ("8", "xi") and r[6].startswith("mean"))
+    assert "±" not in single[head.index("rel_l2")] and single[6].endswith("baseline")
+
+
+def test_the_best_is_nearest_to_the_ideal_and_the_solver_does_not_compete():
+    rows = rows_of(collect(fake_records()))
+    for problem in {row.first.problem for row in rows}:
+        here = [row for row in rows if row.first.problem == problem]
+        best = [row for row in here if "rel_l2" in row.best]
+        assert [row.first.model for row in best] == ["nspde"]
+        (ratio,) = (row for row in here if "std_ratio" in row.best)  # ideal 1, not 0
+        assert ratio.scores["std_ratio"].mean == max(r.scores["std_ratio"].mean for r in here if not r.first.solver)
+        (solver,) = (row for row in here if row.first.solver)
+        assert not solver.best and 0.015 < solver.scores["rel_l2"].mean < 0.025  # its distance to the finer solution
+
+
+def test_settings_that_differ_make_rows_that_say_so():
+    data = dataset_spec(8, 0.0)
+    wide = record("fno", data) | {"config": {"width": 64, "modes": [8, 6], "form": "default"}, "digest": "0" * 10}
+    rows = rows_of(collect({"1" * 10: record("fno", data), "0" * 10: wide, "2" * 10: record("fno", data, 1)}))
+    assert sorted((row.variant, len(row.runs)) for row in rows) == [("width=32", 2), ("width=64", 1)]
+
+
+def test_diverged_seeds_are_not_hidden():
+    data = dataset_spec(8, 0.0)
+    lost = record("fno", data, 1) | {"scores": {"rel_l2": {"value": None, "low": None, "high": None}}}
+    (row,) = rows_of(collect({"0" * 10: record("fno", data), "1" * 10: lost}))
+    assert math.isnan(row.scores["rel_l2"].mean) and row.scores["rel_l2"].count == 2 and not row.best
+
+
+def test_a_long_leaderboard_is_split_by_equation(tmp_path):
+    data = dataset_spec(8, 0.0)
+    lone = record("fno", dataset_spec(16, 0.0)) | {"digest": "f" * 10}
+    lone["datasets"] = [lone["datasets"][0] | {"equation": "Burgers/../x"}]
+    like = record("fno", data)
+    many = {f"{k:010x}": like | {"model": f"model-{k:03d}"} for k in range(600)}
+    content = build.gather(many | {"f" * 10: lone}, None, None)
+    found = {}
+    for name, html in build.pages(content):
+        if name.startswith("datasets"):
+            break  # the boards come first
+        found[name] = html
+    assert len(found) == 1 + 3 + 1 and {"boards/phi41.html", "boards/phi41-2.html", "boards/phi41-3.html"} < set(found)
+    assert all(len(html.encode()) < 300_000 for html in found.values())
+    (other,) = (name for name in found if "burgers" in name)
+    assert ".." not in other and other.count("/") == 1
+    assert sum(html.count("model-") for name, html in found.items() if name != "index.html") == 600
+
+
+# --- other pages --------------------------------------------------------------------------------------------------
+def test_a_run_page_tells_all(pages):
+    (shifted,) = (r for r in fake_records().values() if "J=16" in r["shifts"])
+    page = pages[f"runs/{shifted['digest']}.html"]
+    seen = text(page.tree)
+    for word in ("Shift: J=16", "width", "70:15:15", "0123abc", "2026-01-02T03:04:05", "1 min 33 s", "0.001"):
+        assert word in seen
+    head, rows = table(page)
+    assert head == ["metric", "value", "low", "high"] and [r[0] for r in rows] == list(shifted["scores"])
+    value = shifted["scores"]["rel_l2"]
+    assert [float(x) for x in rows[0][1:]] == pytest.approx([value["value"], value["low"], value["high"]], rel=1e-3)
+    assert f"../datasets/{dataset_spec(16, 0.0).digest}.html" in page.links
+
+
+def test_a_dataset_page_gives_spec_command_and_floor(pages):
+    data = dataset_spec(8, 0.0)
+    seen = text(pages[f"datasets/{data.digest}.html"].tree)
+    assert "spdebench generate phi41 truncation=8 points=16 frames=10 steps=10 -n 40 --seed 0" in seen
+    mean = record("mean", data)["scores"]["rel_l2"]["value"]
+    assert f"scores rel_l2 = {words.number(mean)}" in seen
+    finer = solver_record(data)["shifts"]["finer"]["scores"]["rel_l2"]["value"]
+    assert f"is {words.number(finer)} away" in seen
+    assert "not at hand" in seen and len(pages[f"datasets/{data.digest}.html"].all("svg")) == 2
+
+
+DISTANCE = {"mean": 0.02, "error": 0.001}
+FACTS = {
+    "file": "x.parquet",
+    "n": 20,
+    "statistics": {"std": 0.1, "energy": 0.2, "largest": 0.3},
+    "origin": {"file": "<b>"},
+    "distances": dict.fromkeys(("editions", "continuum", "storage", "residual"), DISTANCE)
+    | {"samples": 2, "other_substeps": 4, "refinement": 8},
+}
+
+
+@pytest.fixture(scope="module")
+def with_files(tmp_path_factory) -> tuple[Path, dict[str, Any], str]:
+    """A site with a data file, its card and a run's folder: (site, record of the run, digest of the dataset)."""
+    base = tmp_path_factory.mktemp("files")
+    eq = equation("phi41", points=16, truncation=8, frames=10, steps=10)
+    file = open_dataset(generate(eq, n=20, seed=0, out=base / "data"))
+    file.path.with_suffix(".md").write_text(render_card(FACTS))
+    (base / "data" / "other.parquet").write_bytes(b"PAR1")
+    entry = record("fno", dataset_spec(8, 0.0))
+    entry |= {"datasets": [file.identity], "name": "../../elsewhere"}
+    folder = base / "runs" / "fno"
+    folder.mkdir(parents=True)
+    lines = [{"epoch": k, "train": 1.0 / k, "val": 1.2 / k, "lr": 1e-3, "seconds": 1.0} for k in range(1, 20)]
+    (folder / "log.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines) + '{"epoch": 20, "tr')
+    curve = [0.01 * k for k in range(1, 11)]
+    (folder / "scores.json").write_text(json.dumps({"scores": {"rel_l2": {"curve": curve}}}))
+    (folder / "record.json").write_text(json.dumps(entry))
+    row = TaskSpec().rows(20)["test"]
+    np.save(folder / "predictions.npy", 0.9 * file.u[row])
+    first = build_site({}, base / "site", base / "runs", base / "data")
+    return first.parent, entry, file.spec.digest
+
+
+def test_files_at_hand_are_drawn(with_files):
+    site, entry, digest = with_files
+    pages = check_site(site)
+    run = pages[f"runs/{entry['digest']}.html"]
+    assert len(run.all("svg")) == 2 and {"loss", "prediction - truth"} <= {text(t).strip() for t in run.all("text")}
+    data = pages[f"datasets/{digest}.html"]
+    drawings = [figure[1]["aria-label"].split(":")[0] for figure in data.all("svg")]
+    assert drawings == ["noise", "solution", "statistics"]
+    assert "2 % ± 0.1 %" in text(data.tree) and "Imported from <b>" in text(data.tree)
+    distances = [t for t in data.all("table") if text(t).strip().startswith("Relative L² distances")]
+    assert len(distances) == 1 and len(data.all("tr", distances[0])) == 5
+    assert "other.parquet" in text(pages["datasets/index.html"].tree)
+
+
+def test_the_picture_shows_the_first_test_sample(with_files):
+    site, _, _ = with_files
+    content = build.gather({}, site.parent / "runs", site.parent / "data")
+    from spdebench.report.site.runs import _sample
+
+    (run,) = content.runs
+    truth, predicted, file = _sample(content, run, content.folders[run.key] / "predictions.npy")
+    np.testing.assert_allclose(predicted, 0.9 * truth, rtol=1e-6)
+    assert np.array_equal(truth, file.u[TaskSpec().rows(20)["test"][0]])
+
+
+# --- tables -------------------------------------------------------------------------------------------------------
+@pytest.fixture(scope="module")
+def tiny_table() -> Table:
+    models = [name for name in ("deeponet", "wno") if name in MODELS]
+    wants = by_truncation(data("phi41", sigma=0.1), {"xi": models}, columns=(32, 64))
+    return Table(name="tiny", title="Phi^4_1", source="tab:phi41_trc_P", wants=with_honest(wants), notes=("<b>note",))
+
+
+def test_a_table_stands_beside_the_published_numbers(tiny_table, tmp_path, monkeypatch):
+    monkeypatch.setattr(build, "TABLES", (tiny_table,))
+    records = {}
+    rng = np.random.default_rng(0)
+    for cell in tiny_table.cells(3):
+        for run in cell.runs[:2]:
+            base = (
+                solver_record(dataset_spec(8, 0.0))
+                if run.model == "solver"
+                else record(run.model, dataset_spec(8, 0.0))
+            )
+            records[run.digest] = base | {
+                "digest": run.digest,
+                "datasets": list(run.datasets),
+                "task": run.task,
+                **({} if run.model == "solver" else {"options": run.options, **scores(0.1, rng)}),
+            }
+    site = build_site(records, tmp_path / "site").parent
+    page = check_site(site)["tables/tiny.html"]
+    head, rows = table(page)
+    assert head == ["model", "parameters", "ms a sample", "J=32", "J=64"]
+    (wno,) = (row for row in rows if row[0] == "WNO")
+    (cell,) = (c for c in tiny_table.cells(3) if (c.row, c.column) == ("WNO", "J=32"))
+    assert "(2)" in wno[3] and f"paper {cell.published:g}" in wno[3]
+    runs = [run.digest for run in cell.runs[:2]]
+    assert all(f"../runs/{digest}.html" in page.links for digest in runs)
+    seen = text(page.tree)
+    assert "spdebench table tiny --run --only wno" in seen and "<b>note" in seen
+    labels = [figure[1]["aria-label"] for figure in page.all("svg")]
+    assert len(labels) == 2 and "published" in labels[0] and "inference time" in labels[1]
+    names = {text(node).strip() for node in page.all("text", page.all("svg")[1])}
+    assert {"solver", "DeepONet", "WNO"} <= names and not {"finer", "independent"} & names
+
+
+# --- whatever records hold ----------------------------------------------------------------------------------------
+def test_hostile_records_neither_run_nor_leave_the_folder(tmp_path):
+    folder = tmp_path / "deep" / "site"
+    build_site(hostile_records(), folder)
+    pages = check_site(folder)
+    assert {p for p in tmp_path.rglob("*") if not p.is_relative_to(folder)} == {tmp_path / "deep"}
+    assert len([name for name in pages if name.startswith("runs/")]) == 7
+    page = next(p for p in pages.values() if text(p.all("h1")[0]) == words.text(EVIL))
+    assert EVIL in text(page.tree)  # shown as it is, as words
+    assert not page.all("img") and "49" not in text(page.all("h1")[0])
+
+
+def test_names_in_drawings_are_no_mathematics():
+    points = [charts.Point(EVIL, (0.1, 0.2), "model", 1.0), charts.Point("$x$", (0.3,), "solver", 2.0)]
+    for figure in (charts.plot_ranking(points, "rel_l2", EVIL), charts.plot_cost(points, "$", "\\")):
+        drawn = charts.inline(figure, "a", EVIL)
+        assert "<script" not in drawn and "<img" not in drawn and "http" not in drawn
+        assert drawn == charts.inline(figure, "a", EVIL)
+
+
+@pytest.mark.parametrize(
+    ("value", "shown"),
+    [
+        (0.0973, "0.09730"),
+        (1e-7, "1.000e-7"),
+        (1234567, "1\u202f234\u202f567"),
+        (0, "0"),
+        (float("nan"), "nan"),
+        ("inf", "∞"),
+        (None, "–"),
+        (10**400, "∞"),
+        ("<b>", "<b>"),
+        (True, "yes"),
+    ],
+)
+def test_numbers_are_written_for_people(value, shown):
+    assert words.number(value) == shown
+
+
+def test_spreads_have_two_digits():
+    assert words.spread(0.09731, 0.00402) == "0.0973 ± 0.0040"
+    assert words.spread(12.345, 1.5) == "12.3 ± 1.5"
+    assert words.spread(0.5, None) == "0.5000" and words.spread(0.5, 0.0) == "0.5000 ± 0"
+
+
+# --- onto the disk ------------------------------------------------------------------------------------------------
+def test_the_same_records_give_the_same_bytes(site, tmp_path):
+    data = [dataset_spec(8, 0.0).to_dict()]
+    records = {digest: entry for digest, entry in fake_records().items() if data == entry["datasets"]}
+    again = build_site(dict(reversed(records.items())), tmp_path / "again").parent
+    page = again / "datasets" / f"{dataset_spec(8, 0.0).digest}.html"
+    assert page.read_bytes() == (site / "datasets" / page.name).read_bytes()  # other records change nothing
+    before = {path.relative_to(again): path.read_bytes() for path in again.rglob("*") if path.is_file()}
+    build_site(records, again)
+    assert before == {path.relative_to(again): path.read_bytes() for path in again.rglob("*") if path.is_file()}
+
+
+def few() -> dict[str, Any]:
+    return {"0" * 10: record("fno", dataset_spec(8, 0.0))}
+
+
+def test_a_site_is_replaced_and_other_folders_are_not(tmp_path, monkeypatch):
+    out = tmp_path / "site"
+    build_site(few(), out)
+    build_site({"1" * 10: record("fno", dataset_spec(8, 0.0))}, out)
+    assert not (out / "runs" / f"{'0' * 10}.html").exists() and (out / "runs" / f"{'1' * 10}.html").exists()
+    assert [p.name for p in tmp_path.iterdir()] == ["site"]
+    (out / "CNAME").write_text("mine")
+    with pytest.raises(UserError, match=r"not the site's \(CNAME\)"):
+        build_site(few(), out)
+    assert (out / "CNAME").read_text() == "mine" and (out / "runs" / f"{'1' * 10}.html").exists()
+    other = tmp_path / "thesis"
+    other.mkdir()
+    (other / "index.html").write_text("mine")
+    with pytest.raises(UserError, match="is not a site of spdebench"):
+        build_site(few(), other)
+    with pytest.raises(UserError, match="is a file"):
+        build_site(few(), other / "index.html")
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(UserError, match="the folder you are in"):
+        build_site(few(), ".")
+    assert (other / "index.html").read_text() == "mine"
+
+
+def test_an_interrupted_build_leaves_the_old_site(tmp_path, monkeypatch):
+    out = tmp_path / "site"
+    build_site(few(), out)
+    before = {p: p.read_bytes() for p in out.rglob("*") if p.is_file()}
+
+    def broken(content):
+        yield "index.html", "half"
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(build, "pages", broken)
+    with pytest.raises(UserError, match="No space left on device"):
+        build_site(few(), out)
+    assert {p: p.read_bytes() for p in out.rglob("*") if p.is_file()} == before
+    assert [p.name for p in tmp_path.iterdir()] == ["site"]
+
+
+def test_nothing_to_show_is_one_line(tmp_path):
+    with pytest.raises(UserError, match="no run records in"):
+        build_site(tmp_path / "results", tmp_path / "site", tmp_path / "runs", tmp_path / "data")
+    assert not list(tmp_path.iterdir())
+
+
+def test_records_are_read_from_their_folder(tmp_path):
+    entry = record("fno", dataset_spec(8, 0.0))
+    add(tmp_path / "results", entry)
+    first = build_site(tmp_path / "results", tmp_path / "site")
+    assert (first.parent / "runs" / f"{entry['digest']}.html").is_file()
+
+
+def test_the_verb_says_what_to_open(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    for line, code, message in (
+        (["report"], 2, "error: no run records in 'results'"),
+        (["report", "--results", "r", "--out", "pages"], 0, "open pages/index.html"),
+        (["report", "--results", "r", "--out", "r"], 2, "error: 'r' is not a site of spdebench"),
+    ):
+        with pytest.raises(SystemExit) as caught:
+            main(line)
+        seen = capsys.readouterr()
+        assert int(caught.value.code or 0) == code and message in seen.out + seen.err
+        add(tmp_path / "r", record("fno", dataset_spec(8, 0.0)))
+    assert not (tmp_path / "site").exists()
+
+
+@pytest.mark.parametrize("name", ["jinja2", "matplotlib"])
+def test_what_is_not_installed_is_one_line(tmp_path, monkeypatch, name):
+    monkeypatch.setitem(sys.modules, name, None)
+    with pytest.raises(UserError, match="pip install Jinja2 matplotlib"):
+        build_site(few(), tmp_path / "site")
+    assert not list(tmp_path.iterdir())
+
+
+def test_importing_draws_nothing():
+    for path in Path(build.__file__).parent.glob("*.py"):
+        top = [node for node in ast.parse(path.read_text()).body if isinstance(node, ast.Import | ast.ImportFrom)]
+        names = {getattr(node, "module", None) or node.names[0].name for node in top}
+        assert not {name.split(".")[0] for name in names} & {"matplotlib", "jinja2", "markupsafe"}, path
+
+
+def test_boards_offer_what_they_hold():
+    board = Board(rows_of(collect(fake_records())))
+    assert board.equations == ["phi41"] and board.tasks == ["u0+xi", "xi"]
+    assert board.metrics == ["rel_l2", "mse", "w12_paper", "corr", "sigw1", "std_ratio"]

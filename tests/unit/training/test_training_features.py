@@ -1,0 +1,69 @@
+"""Features of a part: once, in chunks, kept on disk where they are costly."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+
+import spdebench as sb
+from spdebench.models import features
+from spdebench.models.features import evaluation_batch, features_key, fits, prepare_part
+from spdebench.tasks import Task
+
+
+def test_chunks_are_the_whole(task, monkeypatch):
+    model = sb.build("tiny", task)
+    whole = model.prepare(task.train.batch())
+    monkeypatch.setattr(features, "CHUNK_BYTES", 5 * 4 * 11 * 16)
+    sizes, true = [], model.prepare
+    monkeypatch.setattr(model, "prepare", lambda batch: sizes.append(len(batch)) or true(batch))
+    data = prepare_part(model, task.train)
+    assert sizes == [5, 5, 5, 5, 5, 3] and len(data) == 28
+    assert all(torch.equal(data.features[k], v) for k, v in whole.items()) and torch.equal(data.target, task.train.u)
+    assert not any(v.is_inference() for v in data.features.values())  # they enter graphs with gradients
+
+
+def test_costly_features_are_kept(task, tmp_path, monkeypatch):
+    model = sb.build("tiny", task)
+    first = prepare_part(model, task.train, cache=tmp_path)
+    monkeypatch.setattr(model, "prepare", lambda batch: pytest.fail("computed again"))
+    again = prepare_part(model, task.train, cache=tmp_path)
+    assert all(torch.equal(first.features[k], again.features[k]) for k in first.features)
+    monkeypatch.undo()
+    (file,) = tmp_path.glob("*.pt")
+    file.write_bytes(file.read_bytes()[:100])
+    with pytest.warns(UserWarning, match="computed again"):
+        mended = prepare_part(model, task.train, cache=tmp_path)
+    assert all(torch.equal(first.features[k], mended.features[k]) for k in first.features)
+    monkeypatch.setattr(type(model), "costly_features", False)
+    prepare_part(model, task.val, cache=tmp_path)
+    assert len(list(tmp_path.iterdir())) == 1
+
+
+def test_a_cache_that_cannot_be_written_costs_nothing(task, tmp_path):
+    (tmp_path / "file").write_text("")
+    with pytest.warns(UserWarning, match="features are not kept"):
+        assert len(prepare_part(sb.build("tiny", task), task.val, cache=tmp_path / "file" / "cache")) == 6
+
+
+def test_the_key_is_of_all_that_features_depend_on(task, path, monkeypatch):
+    model = sb.build("tiny", task)
+    key = features_key(model, task.train)
+    assert key == features_key(sb.build("tiny", task, width=3), Task(path).train)
+    assert key != features_key(model, task.val)
+    assert key != features_key(model, Task(path, seed=1).train)
+    monkeypatch.setattr(model, "feature_spec", lambda: {"depth": 2})
+    assert key != features_key(model, task.train)
+
+
+def test_a_feature_without_samples_in_front_is_refused(task, monkeypatch):
+    model = sb.build("tiny", task)
+    monkeypatch.setattr(model, "prepare", lambda batch: {"grid": torch.zeros(3)})
+    with pytest.raises(sb.UserError, match="feature 'grid' has 3 rows for 28 samples"):
+        prepare_part(model, task.train)
+
+
+def test_sizes(task):
+    assert evaluation_batch((51, 128)) == 100  # the paper's batch
+    assert 1 <= evaluation_batch((33, 32, 32, 32)) < 20
+    assert fits(sb.build("tiny", task), (task.train, task.val), 0.5)  # the host's memory is its user's to keep

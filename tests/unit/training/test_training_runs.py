@@ -1,0 +1,433 @@
+"""Runs: interrupted anywhere, asked for twice, on full disks; what they read and what they leave alone."""
+
+from __future__ import annotations
+
+import errno
+import json
+import os
+import sys
+import threading
+import warnings
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+import spdebench as sb
+from spdebench.data.store import Writer, made_with
+from spdebench.tasks import Task
+from spdebench.training import checkpoints, folder, part_for, score_on
+from spdebench.training.loop import Fit
+
+FEW = {"epochs": 6, "batch": 8, "lr": 1e-2, "checkpoint": 0}
+
+
+def weights(run) -> dict[str, torch.Tensor]:
+    return run.model.state_dict()
+
+
+def timeless(run) -> list[dict]:
+    return [{k: v for k, v in entry.items() if k != "seconds"} for entry in run.log]
+
+
+def assert_same_run(a, b) -> None:
+    assert all(torch.equal(weights(a)[k], weights(b)[k]) for k in weights(a))
+    assert timeless(a) == timeless(b)
+    assert a.file("scores.json").read_bytes() == b.file("scores.json").read_bytes()
+    assert a.file("predictions.npy").read_bytes() == b.file("predictions.npy").read_bytes()
+    keys = ("val", "best_epoch", "epochs", "scores", "samples", "digest", "counts")
+    assert all(a.record[key] == b.record[key] for key in keys)
+
+
+@pytest.fixture
+def whole(path, tmp_path):
+    return sb.train("tiny", Task(path), out=tmp_path / "whole", config={"dropout": 0.2}, **FEW)
+
+
+# --- what a run is ------------------------------------------------------------------------------------------------
+def test_a_run_is_a_folder_that_loads_in_one_line(whole, task):
+    run = sb.open_run(whole.path)
+    assert run.spec == whole.spec and run.path.name == f"tiny-phi41-{run.spec.digest}" and run.finished
+    assert set(os.listdir(run.path)) == {
+        *("spec.json", "log.jsonl", "best.pt", "predictions.npy", "scores.json", "record.json", "lock")
+    }
+    record = run.record
+    assert record["counts"]["parameters"] == sum(p.numel() for p in run.model.parameters())
+    assert record["val"] == min(e["val"] for e in run.log) == run.val and record["epochs"] == len(run.log) == 6
+    assert record["scores"]["rel_l2"]["value"] == run.scores["rel_l2"].value
+    assert record["samples"]["rel_l2"] == pytest.approx(run.scores["rel_l2"].samples, rel=1e-3)
+    assert set(record["scores"]) >= set(sb.metrics.PAPER) and record["inference_ms"] > 0
+    assert record["training_seconds"] == pytest.approx(sum(e["seconds"] for e in run.log), abs=2e-3)
+    assert set(record["provenance"]) == {"spdebench", "torch", "python", "device", "machine", "commit", "started"}
+    assert json.dumps(record, allow_nan=False)
+    np.testing.assert_array_equal(run.predict(task.test.u0, task.test.dw), run.predictions)
+    assert not run.model.training
+
+
+def test_a_finished_run_is_never_trained_again(whole, path, monkeypatch):
+    monkeypatch.setattr(Fit, "run_epoch", lambda self: pytest.fail("trained again"))
+    task = Task(path)
+    again = sb.train("tiny", task, out=whole.path.parent, config={"dropout": 0.2}, **FEW)
+    assert again.record == whole.record and task.train.reads == 0
+
+
+def test_a_baseline_is_a_run_of_no_epochs(task, tmp_path):
+    run = sb.train("average", task, out=tmp_path, seed=3)
+    assert run.record["epochs"] == 0 and run.log == [] and run.record["val"] > 0
+    assert sb.train("average", task, out=tmp_path, seed=4).path == run.path
+    torch.testing.assert_close(weights(run)["mean"], (task.train.u - task.train.u0.unsqueeze(1)).mean(0))
+
+
+def test_the_callers_model_and_random_state_are_left_alone(task, tmp_path):
+    torch.manual_seed(0)
+    model = sb.build("tiny", task)
+    before = {k: v.clone() for k, v in model.state_dict().items()}
+    state = torch.random.get_rng_state()
+    run = sb.train(model, task, out=tmp_path, **FEW)
+    assert torch.equal(state, torch.random.get_rng_state())
+    assert all(torch.equal(before[k], v) for k, v in model.state_dict().items())
+    assert not torch.equal(weights(run)["first.weight"], before["first.weight"])
+    assert sb.train(model, task, out=tmp_path, **FEW).path == run.path and run.record["initial"]
+
+
+# --- interrupted --------------------------------------------------------------------------------------------------
+class Stop(BaseException):
+    """As a kill: nothing of ours may catch it."""
+
+
+def interrupt(monkeypatch, owner, name: str, at: int) -> None:
+    """The ``at``-th call of a function ends in a kill, before or half-way through its work."""
+    true, calls = getattr(owner, name), []
+
+    def killed(*args, **kwargs):
+        calls.append(None)
+        if len(calls) == at:
+            raise Stop
+        return true(*args, **kwargs)
+
+    monkeypatch.setattr(owner, name, killed)
+
+
+@pytest.mark.parametrize(
+    ("owner", "name", "at"),
+    [
+        ("spdebench.training.folder", "write_text", 1),  # before anything is written
+        ("spdebench.training.loop.Fit", "_batches", 1),
+        ("spdebench.training.steps.Step", "run", 10),  # in the middle of an epoch
+        ("spdebench.training.loop.Fit", "validate", 3),
+        ("spdebench.training.folder.Log", "add", 2),
+        ("spdebench.training.checkpoints", "save", 1),
+        ("spdebench.training.checkpoints", "save", 4),
+        ("spdebench.training.checkpoints", "save", 7),  # best.pt
+        ("spdebench.training.scoring", "evaluate", 1),
+        ("spdebench.training.scoring", "write_json", 1),  # all but the record
+    ],
+)
+def test_stopped_anywhere_and_started_again_equals_uninterrupted(whole, path, tmp_path, monkeypatch, owner, name, at):
+    import importlib
+
+    try:
+        target = importlib.import_module(owner)
+    except ModuleNotFoundError:
+        module, _, cls = owner.rpartition(".")
+        target = getattr(importlib.import_module(module), cls)
+    with monkeypatch.context() as patch:
+        interrupt(patch, target, name, at)
+        with pytest.raises(Stop):
+            sb.train("tiny", Task(path), out=tmp_path / "cut", config={"dropout": 0.2}, **FEW)
+    again = sb.train("tiny", Task(path), out=tmp_path / "cut", config={"dropout": 0.2}, **FEW)
+    assert_same_run(again, whole)
+    assert not list(again.path.glob(".*"))
+
+
+def test_checkpoints_by_the_clock_and_a_half_written_log(whole, path, tmp_path, monkeypatch):
+    """The log may be ahead of the checkpoint, and its last line cut short."""
+    options = {**FEW, "checkpoint": 0.0}
+    with monkeypatch.context() as patch:
+        offers = []
+        offer = checkpoints.Keeper.offer
+        patch.setattr(checkpoints.Keeper, "offer", lambda s, f: offers.append(1) or len(offers) > 2 or offer(s, f))
+        interrupt(patch, Fit, "run_epoch", 5)
+        with pytest.raises(Stop):
+            sb.train("tiny", Task(path), out=tmp_path / "cut", config={"dropout": 0.2}, **options)
+    log = next((tmp_path / "cut").glob("*/log.jsonl"))
+    assert len(log.read_text().splitlines()) == 4
+    log.write_text(log.read_text() + '{"epoch": 5, "tr')
+    state = torch.load(log.parent / "last.pt", weights_only=True)
+    assert state["epoch"] == 2
+    assert len(folder.read_log(log)) == 4
+    again = sb.train("tiny", Task(path), out=tmp_path / "cut", config={"dropout": 0.2}, **options)
+    assert_same_run(again, whole)
+
+
+def test_begun_anew_on_request(whole, path, tmp_path, monkeypatch):
+    with monkeypatch.context() as patch:
+        interrupt(patch, Fit, "run_epoch", 4)
+        with pytest.raises(Stop):
+            sb.train("tiny", Task(path), out=tmp_path / "cut", config={"dropout": 0.2}, **FEW)
+    begun = []
+    monkeypatch.setattr(Fit, "load", lambda self, state: begun.append(state))
+    again = sb.train("tiny", Task(path), out=tmp_path / "cut", config={"dropout": 0.2}, resume=False, **FEW)
+    assert not begun
+    assert_same_run(again, whole)
+
+
+def test_two_at_once_do_not_spoil_each_other(whole, path, tmp_path):
+    """The second says that it waits, then finds the run finished."""
+    runs, said = [], []
+
+    def work() -> None:
+        runs.append(sb.train("tiny", Task(path), out=tmp_path / "both", config={"dropout": 0.2}, **FEW))
+
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        first, second = (threading.Thread(target=work) for _ in range(2))
+        path_of = tmp_path / "both" / whole.path.name
+        with folder.locked(path_of):
+            first.start()
+            second.start()
+            first.join(timeout=1.0)
+            assert first.is_alive() and second.is_alive() and not (path_of / "spec.json").exists()
+        first.join(timeout=60)
+        second.join(timeout=60)
+        said = [str(w.message) for w in caught if "in progress" in str(w.message)]
+    assert f"process {os.getpid()} on" in said[0] and "waiting" in said[0]
+    assert len(runs) == 2
+    for run in runs:
+        assert_same_run(run, whole)
+
+
+# --- what is read -------------------------------------------------------------------------------------------------
+def planted(path: Path, out: Path, rows: np.ndarray) -> Path:
+    """The same dataset, identity and all, with huge values in some rows."""
+    ds = sb.open_dataset(path)
+    arrays = [ds.u0.copy(), ds.dw.copy(), ds.u.copy()]
+    for array in arrays:
+        array[rows] = array[rows] * 1e4 + 7
+    target = out / path.name
+    with Writer(target, ds.identity, ds.shapes, 8, made_with("cpu")) as writer:
+        writer.write(arrays)
+    return target
+
+
+def test_no_leak(path, tmp_path):
+    """Markers in validation and test rows reach neither normalisation nor features nor weights."""
+    task = Task(path)
+    rows = task.spec.rows(40)
+    clean = sb.train("tiny", task, out=tmp_path / "clean", stop=0, scheduler="none", **FEW)
+    last = {k: v.clone() for k, v in _last_weights(task, tmp_path / "a").items()}
+    for part, names in (("test", ("train", "val")), ("val", ("train",))):
+        marked = Task(planted(path, tmp_path / part, rows[part]))
+        assert float(getattr(marked, part).u.abs().max()) > 1e3
+        for name in names:
+            assert torch.equal(getattr(marked, name).u, getattr(task, name).u)
+        marked = Task(marked.datasets[0])
+        assert all(torch.equal(last[k], v) for k, v in _last_weights(marked, tmp_path / f"last-{part}").items())
+        if part == "test":  # validation chooses the epoch; the test part changes nothing but the scores
+            run = sb.train("tiny", marked, out=tmp_path / "marked", stop=0, scheduler="none", **FEW)
+            assert all(torch.equal(weights(run)[k], v) for k, v in weights(clean).items())
+            assert timeless(run) == timeless(clean) and run.val == clean.val
+            assert run.scores["rel_l2"].value != clean.scores["rel_l2"].value
+
+
+def _last_weights(task: Task, out: Path) -> dict[str, torch.Tensor]:
+    """Weights after the last epoch, whichever validates best."""
+    kept = {}
+    true = Fit.run_epoch
+
+    def run_epoch(self):
+        entry = true(self)
+        kept.update(self.model.state_dict())
+        return entry
+
+    Fit.run_epoch = run_epoch
+    try:
+        sb.train("tiny", task, out=out, test=False, stop=0, scheduler="none", **FEW)
+    finally:
+        Fit.run_epoch = true
+    return kept
+
+
+def test_the_test_part_is_read_once_at_the_end(path, tmp_path, monkeypatch):
+    task = Task(path)
+    seen = []
+    true = Fit.run_epoch
+    monkeypatch.setattr(Fit, "run_epoch", lambda self: seen.append(task.test.reads) or true(self))
+    run = sb.train("tiny", task, out=tmp_path, test=False, **FEW)
+    assert seen == [0] * 6 and task.test.reads == 0 and run.trained and not run.finished
+    assert run.val == min(e["val"] for e in run.log)
+    with pytest.raises(sb.UserError, match="not finished"):
+        run.scores  # noqa: B018
+    tested = sb.train("tiny", task, out=tmp_path, **FEW)
+    assert len(seen) == 6 and tested.finished  # only the test was made
+    assert task.test.reads == 3  # u0, dw and u, each once
+
+
+def test_sweep_sorts_by_validation_and_never_reads_the_test_part(path, tmp_path):
+    from spdebench.training import sweep
+
+    task = Task(path)
+    trials = sweep("tiny", task, {"lr": ["1e-2", "1e30", "1e-4"], "width": ["4"]}, out=tmp_path, epochs=3, batch=8)
+    assert [t.values["lr"] for t in trials] == ["1e-2", "1e-4", "1e30"] and trials[0].val < trials[1].val
+    assert trials[2].val is None and "non-finite" in trials[2].note
+    assert task.test.reads == 0 and not list(tmp_path.glob("*/record.json"))
+    run = sb.train("tiny", task, out=tmp_path, config={"width": 4}, lr=1e-2, epochs=3, batch=8)
+    assert run.path == trials[0].run.path and run.val == trials[0].val
+    with pytest.raises(sb.UserError, match="did you mean 'width'"):
+        sweep("tiny", task, {"widht": [1, 2]}, out=tmp_path)
+    with pytest.raises(sb.UserError, match="one task"):
+        sweep("tiny", task, {"n": [10, 20]}, out=tmp_path)
+
+
+# --- other data ---------------------------------------------------------------------------------------------------
+def test_scores_on_other_data_join_the_record(whole, path, tmp_path):
+    other = sb.generate(sb.open_dataset(path).equation.replace(truncation=4), n=40, out=tmp_path)
+    task = Task(path)
+    entry = score_on(whole, task.part("test", other), "J=4")
+    assert whole.record["shifts"]["J=4"] == entry and entry["dataset"]["fields"]["truncation"] == 4
+    v = whole.predict(*(sb.open_dataset(other).read(c)[task.spec.rows(40)["test"]] for c in ("u0", "dw")))
+    truth = sb.open_dataset(other).u[task.spec.rows(40)["test"]]
+    score = sb.evaluate(v, truth, task.test.grid, metrics=["rel_l2"], resamples=0)["rel_l2"]
+    assert entry["scores"]["rel_l2"]["value"] == pytest.approx(score.value, rel=1e-6)
+    own = score_on(whole, part_for(whole, path), "own")
+    assert own["scores"] == whole.record["scores"] and set(whole.record["shifts"]) == {"J=4", "own"}
+    finer = sb.generate(sb.open_dataset(path).equation.replace(points=32), n=40, out=tmp_path)
+    with pytest.raises(sb.UserError, match=r"works on the \(16,\) points it was trained on"):
+        score_on(whole, task.part("test", finer), "finer")
+
+
+def test_predict_checks_shapes(whole, task):
+    u0, dw = task.test.u0, task.test.dw
+    for bad, message in [
+        ((u0, dw[:, 1:]), "11 frames, t_0 among them"),
+        ((u0[:2], dw), r"u0 must be \(N X\)"),
+        ((u0[:, :8], dw[:, :, :8]), r"works on the \(16,\) points"),
+        ((u0, dw[0]), r"dw must be \(N T X\)"),
+    ]:
+        with pytest.raises(sb.UserError, match=message):
+            whole.predict(*bad)
+
+
+# --- mistakes and accidents ---------------------------------------------------------------------------------------
+def test_bad_requests_are_one_line(task, path, tmp_path, monkeypatch):
+    monkeypatch.setitem(sys.modules, "torch.utils.tensorboard", None)  # as if it were not installed
+    for given, message in [
+        ({"ephocs": 3}, "unknown option 'ephocs'; did you mean 'epochs'"),
+        ({"grpah": True}, "did you mean 'graph'"),
+        ({"device": "cuda"}, "use --device cpu"),
+        ({"lr": 1e30, "epochs": 5}, "non-finite at epoch"),
+        ({"config": {"widht": 3}}, "did you mean 'width'"),
+        ({"tensorboard": True}, r"spdebench\[tensorboard\]"),
+    ]:
+        with pytest.raises(sb.UserError, match=message):
+            sb.train("tiny", task, out=tmp_path, **given)
+    with pytest.raises(sb.UserError, match="no sample for validation"):
+        sb.train("tiny", Task(path, split="80:0:20"), out=tmp_path)
+    with pytest.raises(sb.UserError, match="test part has 2 samples; at least 3"):
+        sb.train("tiny", Task(path, n=8), out=tmp_path)
+    with pytest.raises(sb.UserError, match="needs varying initial data"):
+        sb.train("tiny", Task(path, "u0+xi"), out=tmp_path)
+
+
+def test_an_unwritable_folder(task, tmp_path):
+    (tmp_path / "file").write_text("")
+    with pytest.raises(sb.UserError, match="cannot write into"):
+        sb.train("tiny", task, out=tmp_path / "file" / "runs", **FEW)
+    with pytest.raises(sb.UserError, match="cannot write into"):
+        sb.train("tiny", task, out="/proc/runs", **FEW)
+
+
+def test_logs_for_tensorboard(path, tmp_path, monkeypatch):
+    """The writer is told every epoch once, also over an interruption: points of a lost session are purged."""
+    import types
+
+    points: dict[int, float] = {}
+
+    class Writer:
+        def __init__(self, folder, purge_step):
+            for step in [s for s in points if purge_step is not None and s >= purge_step]:
+                del points[step]
+
+        def add_scalar(self, key, value, step):
+            if key == "val":
+                assert step not in points
+                points[step] = value
+
+        def close(self):
+            pass
+
+    module = types.SimpleNamespace(SummaryWriter=Writer)
+    monkeypatch.setitem(sys.modules, "torch.utils.tensorboard", module)
+    with monkeypatch.context() as patch:
+        interrupt(patch, checkpoints, "save", 4)
+        with pytest.raises(Stop):
+            sb.train("tiny", Task(path), out=tmp_path, tensorboard=True, **FEW)
+    run = sb.train("tiny", Task(path), out=tmp_path, tensorboard=True, **FEW)
+    assert points == {e["epoch"]: e["val"] for e in run.log}
+
+
+@pytest.mark.parametrize("what", ["last.pt", "log.jsonl", "best.pt", "predictions.npy", "record.json"])
+def test_a_full_disk_loses_nothing(whole, path, tmp_path, monkeypatch, what):
+    """The third write of a file finds the disk full; with room again the same command ends as if nothing had been."""
+    true_open, true_bytes, seen = Path.open, Path.write_bytes, []
+
+    def full(self) -> None:
+        if what in self.name:
+            seen.append(None)
+            if len(seen) == (3 if what in ("last.pt", "log.jsonl") else 1):
+                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    def open_(self, mode="r", *args, **kwargs):
+        if mode not in ("r", "rb"):
+            full(self)
+        return true_open(self, mode, *args, **kwargs)
+
+    def write_bytes(self, data):
+        full(self)
+        return true_bytes(self, data)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Path, "open", open_)
+        patch.setattr(Path, "write_bytes", write_bytes)
+        with pytest.raises(sb.UserError, match="No space left on device") as caught:
+            sb.train("tiny", Task(path), out=tmp_path / "cut", config={"dropout": 0.2}, **FEW)
+        assert "\n" not in str(caught.value)
+    again = sb.train("tiny", Task(path), out=tmp_path / "cut", config={"dropout": 0.2}, **FEW)
+    assert_same_run(again, whole)
+
+
+def test_folders_that_are_not_what_their_name_says(whole, path, tmp_path, monkeypatch):
+    spec = json.loads(whole.file("spec.json").read_text())
+    whole.file("spec.json").write_text(json.dumps({**spec, "version": 9}))
+    for work in (
+        lambda: sb.open_run(whole.path),
+        lambda: sb.train("tiny", Task(path), out=whole.path.parent, config={"dropout": 0.2}, **FEW),
+    ):
+        with pytest.raises(sb.UserError, match="version 9; this version reads 1"):
+            work()
+    whole.file("spec.json").write_text(json.dumps({**spec, "model": "other"}))
+    with pytest.raises(sb.UserError, match="holds run"):
+        sb.train("tiny", Task(path), out=whole.path.parent, config={"dropout": 0.2}, **FEW)
+    with pytest.raises(sb.UserError, match="no such run"):
+        sb.open_run(tmp_path / "nothing")
+
+
+def test_a_checkpoint_of_another_run_or_damaged(path, tmp_path, monkeypatch):
+    with monkeypatch.context() as patch:
+        interrupt(patch, Fit, "run_epoch", 3)
+        with pytest.raises(Stop):
+            sb.train("tiny", Task(path), out=tmp_path, **FEW)
+    last = next(tmp_path.glob("*/last.pt"))
+    run = sb.open_run(last.parent)
+    with pytest.raises(sb.UserError, match=r"not trained to its end \(epoch 2 of 6\)"):
+        run.predict(np.zeros((1, 16)), np.zeros((1, 11, 16)))
+    state = torch.load(last, weights_only=True)
+    checkpoints.save(last, state, "0123456789")
+    with pytest.raises(sb.UserError, match="belongs to run 0123456789"):
+        sb.train("tiny", Task(path), out=tmp_path, **FEW)
+    last.write_bytes(last.read_bytes()[:500])
+    with pytest.raises(sb.UserError, match="cannot be read"):
+        sb.train("tiny", Task(path), out=tmp_path, **FEW)
+    last.unlink()
+    assert sb.train("tiny", Task(path), out=tmp_path, **FEW).finished
