@@ -163,5 +163,5 @@ def test_refuses_modes_beyond_the_grid(name):
 def test_says_what_it_is(name):
     cls = MODELS[name]
     assert cls.__doc__ and cls.title and cls.__doc__ != OperatorModel.__doc__
-    with pytest.raises(UserError, match="did you mean|unknown key"):
+    with pytest.raises(UserError, match=r"did you mean|unknown key"):
         build(name, data(1, "xi")[0], widht=3)

@@ -169,9 +169,9 @@ def test_a_few_steps_of_training_help(name):
     model, features, u = calibrated(name, inputs="u0+xi", **config)
     model.train()
     optimiser = torch.optim.Adam(model.parameters(), lr=1e-2)
-    first = float(errors(model(features), u).mean())
+    first = errors(model(features), u).mean().item()
     for _ in range(30):
         optimiser.zero_grad()
         errors(model(features), u).mean().backward()
         optimiser.step()
-    assert float(errors(model(features), u).mean()) < first / 2
+    assert errors(model(features), u).mean().item() < first / 2

@@ -38,7 +38,7 @@ def test_parts_are_disjoint_and_whole(files):
 
 
 def test_scaling_subsets_are_nested():
-    """n = train + validation at 4:1, the test n/5; smaller training sets lie in larger ones, no test row is trained on."""
+    """n = train + validation at 4:1, the test n/5; small training sets lie in large ones, no test row is trained on."""
     seen: set[int] = set()
     full = TaskSpec(split="4:1:1", n=12000).rows(12000)
     for n in (1000, 2000, 5000, 10000):
@@ -124,7 +124,8 @@ def test_the_papers_settings():
     assert recommended("fno", one).training["lr"] == 2.5e-3
     nse = TaskSpec(inputs="u0+xi").setting(sb.equation("nse", kappa=1.0))
     assert recommended("dlr-net", nse).training["epochs"] == 1000
-    assert recommended("fno", Setting(one.grid, one.times, "xi")).config["layers"] == 3  # imported data: the general entry
+    imported = Setting(one.grid, one.times, "xi")
+    assert recommended("fno", imported).config["layers"] == 3  # the general entry
 
 
 def test_every_entry_says_where_it_comes_from():

@@ -160,7 +160,7 @@ class _Synthesis(torch.autograd.Function):
 
 
 def _analyse(h: Tensor, modes: Modes, matrices: Sequence[Tensor]) -> Tensor:
-    """Cosine and sine sums along every axis, the one that shrinks the most first; then exponentials."""
+    """Cosine and sine sums along every axis in the cheapest order; then exponentials."""
     tail = h.shape[len(matrices) :]
     for axis in _order(matrices):
         h = _contract(matrices[axis], h, axis)
@@ -183,8 +183,12 @@ def _synthesise(z: Tensor, modes: Modes, matrices: Sequence[Tensor]) -> Tensor:
 
 
 def _order(matrices: Sequence[Tensor]) -> list[int]:
-    """Contractions of a Kronecker product cost least when the axes go by ascending ratio of rows to columns."""
-    return sorted(range(len(matrices)), key=lambda a: matrices[a].shape[0] / matrices[a].shape[1])
+    """The cheapest order of contractions with matrices (m, n).
+
+    Axis i before axis j costs m_i n_i n_j + m_i m_j n_j, the other way round m_j n_i n_j + m_i m_j n_i: i goes first if
+    1/n_i - 1/m_i is the smaller.
+    """
+    return sorted(range(len(matrices)), key=lambda a: 1 / matrices[a].shape[1] - 1 / matrices[a].shape[0])
 
 
 def _contract(matrix: Tensor, h: Tensor, axis: int) -> Tensor:
