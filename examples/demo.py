@@ -1,6 +1,6 @@
-"""The main job, small: make data, check it against its seed, say how far it is from the truth, draw it, score it.
+"""The main job, small: make data, check and draw it, train three models beside baselines, score all, write the site.
 
-Run by ``make demo``; writes into the folder ``demo``.
+Run by ``make demo``; writes into the folder ``demo``. Started again it goes on from what is there.
 """
 
 from __future__ import annotations
@@ -13,37 +13,55 @@ import spdebench as sb
 from spdebench import report
 from spdebench.cli.output import print_table
 from spdebench.data.card import card
+from spdebench.engines import keep_freed_memory
+from spdebench.experiments import records
+from spdebench.metrics import PAPER
+from spdebench.report.site import build_site
 
 OUT = Path("demo")
+MODELS = {
+    "mean": ({}, {}),
+    "linear": ({"kernel": "exact"}, {}),
+    "trees": ({"kernel": "exact"}, {}),
+    "fno": ({"width": 16, "layers": 2, "modes": (16, 9)}, {"epochs": 15, "lr": 4e-3}),
+    "nspde": ({"hidden": 16, "modes": (32, 25)}, {"epochs": 25, "lr": 5e-3}),
+    "dlr-net": ({"kernel": "exact"}, {"epochs": 15, "lr": 1e-2, "batch": 20}),
+}
 
 
 def main() -> None:
     torch.set_num_threads(1)
-    phi = sb.equation("phi41", truncation=128, sigma=1.0)
-    print("1. generate: 300 samples of phi41 (sigma=1, J=128), paper edition and converged edition, on the same noise")
-    paper = sb.open_dataset(sb.generate(phi, n=300, seed=0, out=OUT))
-    converged = sb.open_dataset(sb.generate(phi.replace(edition="converged"), n=300, seed=0, out=OUT))
+    keep_freed_memory()
+    phi = sb.equation("phi41", sigma=1.0, points=64, truncation=64, frames=25, steps=25)
+    print("1. generate: 400 samples of phi41 (sigma=1, J=64) on 64 points")
+    path = sb.generate(phi, n=400, seed=0, out=OUT / "data")
+    data = sb.open_dataset(path)
 
     print("2. verify: solve samples again from their seeds")
-    result = sb.verify(paper)
+    result = sb.verify(data)
     print(f"   {result.chunks} checksums match; {result.identical} of {result.solved} samples have the same bits")
 
-    print("3. card: how far is the data from the truth?")
-    (OUT / "card.md").write_text(card(paper, samples=8))
+    print("3. card and pictures: what the data are, and how far they are from the truth")
+    path.with_suffix(".md").write_text(card(data, samples=8))
+    for kind in ("solution", "statistics"):
+        report.save(report.KINDS[kind][0](data), OUT / f"{kind}.png")
 
-    print("4. plot: solution, noise, spectrum, statistics, and the paper's figure on J with the noise coupled across J")
-    for kind in ("solution", "noise", "spectrum", "statistics"):
-        report.save(report.KINDS[kind][0](paper), OUT / f"{kind}.png")
-    report.save(report.plot_truncation(phi, n=100), OUT / "truncation.png")
-    print_table(report.truncation_table(phi, n=100).to_dict("records"))
+    print("4. train: three models and three baselines, 280 samples to train on, 60 to choose on, 60 to test on")
+    task = sb.Task(data)
+    rows = []
+    for name, (config, options) in MODELS.items():
+        run = sb.train(name, task, config=config, out=OUT / "runs", **options)
+        records.add(OUT / "results", run.record)
+        seconds = run.record["training_seconds"]
+        print(f"   {name:<8} {run.record['counts']['real']:>9} parameters  {seconds:6.1f} s", flush=True)
+        rows.append({"model": name, **{m: run.scores[m].value for m in PAPER}})
 
-    print("\n5. evaluate: the paper's scheme as a 'prediction' of the converged solution, beside the mean predictor")
-    scores = sb.evaluate(paper.u, converged.u, paper.grid, times=paper.times, metrics="paper")
-    mean = converged.u.mean(0, keepdims=True).repeat(len(converged), 0)
-    trivial = sb.evaluate(mean, converged.u, paper.grid, times=paper.times, metrics="paper")
-    print_table([{"metric": m, "paper scheme": scores[m].value, "mean predictor": trivial[m].value} for m in scores])
-    print(f"\nopen {OUT}/solution.png, {OUT}/truncation.png and {OUT}/card.md")
-    print("next: .venv/bin/spdebench list    .venv/bin/spdebench show kpz    .venv/bin/spdebench generate wave -n 100")
+    print("\n5. evaluate: the paper's metrics on the test part, smaller is better")
+    print_table(rows)
+    print("\n6. report: leaderboard, this dataset, every run")
+    index = build_site(OUT / "results", OUT / "site", runs=OUT / "runs", data=OUT / "data")
+    print(f"\nopen {index} and {OUT}/solution.png")
+    print("next: .venv/bin/spdebench list, .venv/bin/spdebench table phi41-periodic, .venv/bin/spdebench show nspde")
 
 
 if __name__ == "__main__":

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import inspect
+import sys
 from typing import Annotated, Any
 
 import typer
@@ -13,6 +14,7 @@ from spdebench.cli.output import Json, Words, print_json, print_table, size
 from spdebench.data import DatasetSpec
 from spdebench.equations import EQUATIONS, Equation, equation, renormalise
 from spdebench.errors import UserError, unknown
+from spdebench.experiments.catalogue import TABLES
 from spdebench.metrics import METRICS
 from spdebench.models import MODELS
 from spdebench.models.counts import counts
@@ -27,15 +29,18 @@ def _lists() -> dict[str, dict[str, str]]:
         "models": {n: f"{MODELS[n].title}: {_first_line(MODELS[n])}" for n in MODELS},
         "metrics": {n: METRICS[n].formula().splitlines()[0] for n in METRICS},
         "schemes": {n: (SCHEMES[n].__doc__ or "").splitlines()[0] for n in SCHEMES},
+        "tables": {t.name: t.title for t in TABLES},
         "plots": {n: line for n, (_, line) in KINDS.items()},
     }
 
 
 def list_names(
-    kind: Annotated[str, typer.Argument(help="equations, models, metrics, schemes or plots; all if left out.")] = "",
+    kind: Annotated[
+        str, typer.Argument(help="equations, models, metrics, schemes, tables or plots; all if left out.")
+    ] = "",
     as_json: Json = False,
 ) -> None:
-    """List equations, models, metrics, schemes and plots."""
+    """List equations, models, metrics, schemes, tables and plots."""
     lists = _lists()
     if kind and kind not in lists:
         raise unknown("list", kind, lists)
@@ -46,7 +51,7 @@ def list_names(
     for title, entries in chosen.items():
         typer.echo(f"{title}")
         for name, line in entries.items():
-            typer.echo(f"  {name:<16} {line}")
+            typer.echo(f"  {name:<22} {line}")
 
 
 def show(
@@ -124,7 +129,8 @@ def _show_model(name: str, words: list[str], as_json: bool) -> None:
     if as_json:
         print_json(facts)
         return
-    typer.echo(f"{cls.title}\n\n{inspect.getdoc(cls)}\n")
+    formula = inspect.getdoc(sys.modules[cls.__module__]) or ""  # a model's file opens with its formula
+    typer.echo(f"{cls.title}\n\n{formula}\n\n{inspect.getdoc(cls)}\n")
     for key in ("dims", "inputs", "causal", "any_grid"):
         value = facts[key]
         typer.echo(f"  {key:<10} {', '.join(map(str, value)) if isinstance(value, list) else value}")

@@ -96,13 +96,13 @@ def _show(chosen: list[Table], known: dict[str, Any], seeds: int, edition: Editi
 
 def _say_plan(facts: dict[str, Any], data: Path, workers: int) -> None:
     rows = [*facts["tables"], facts["total"]]
-    print_table([{k: duration(v) if k == "seconds" else v for k, v in row.items()} for row in rows])
+    print_table([{k: v for k, v in row.items() if k != "seconds"} | {"time": duration(row["seconds"])} for row in rows])
     if len(facts["tables"]) > 1:
         typer.echo("a run that two tables share is counted in both, and once in the total")
     if missing := len(facts["datasets"]["missing"]):
         typer.echo(f"{missing} datasets are to be made first, about {size(facts['datasets']['bytes'])} in {data}")
     if left := facts["total"]["seconds"]:
-        aside = f", {duration(left / workers)} with {workers} side by side" if workers > 1 else ""
+        aside = f" ({duration(left / workers)} if {workers} side by side do not slow each other)" if workers > 1 else ""
         typer.echo(f"about {duration(left)} are left{aside}; next: the same command with --run instead of --plan")
 
 

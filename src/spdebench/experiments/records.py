@@ -20,6 +20,8 @@ from spdebench.experiments import times
 
 Record = dict[str, Any]
 
+_WHOLE = {"datasets": list, "model": str, "config": dict, "task": dict, "scores": dict}
+
 
 def read(folder: str | os.PathLike[str] = "results") -> dict[str, Record]:
     """Digest -> record, of all files; a folder that is not there holds none."""
@@ -79,19 +81,33 @@ def _merge_lines(found: dict[str, Record], text: str, path: Path) -> None:
         if not line.strip():
             continue
         try:
-            record = json.loads(line)
-            digest = record["digest"]
-            if record.get("version") != 1:
-                raise ValueError(f"version {record.get('version')!r}, this one reads 1")
-        except (ValueError, KeyError, TypeError) as error:
+            record = _checked(json.loads(line))
+        except ValueError as error:
             raise UserError(f"{path}, line {number}, is not a run record ({error}); take the line out") from None
-        if digest in found:
+        known = found.get(record["digest"])
+        if known is None and "datasets" in record:  # else a later line of a record that was taken out
+            found[record["digest"]] = record
+        elif known is not None:
             for label, shift in record.get("shifts", {}).items():
-                found[digest].setdefault("shifts", {}).setdefault(label, shift)
+                known.setdefault("shifts", {}).setdefault(label, shift)
             if record.get("alone"):
-                found[digest] |= {"alone": True, "inference_ms": record["inference_ms"]}
-        else:
-            found[digest] = record
+                known |= {"alone": True, "inference_ms": record["inference_ms"]}
+
+
+def _checked(record: Any) -> Record:
+    """What a line must have: a digest, and if it names datasets all that a whole record is known by."""
+    if not isinstance(record, dict) or not isinstance(record.get("digest"), str):
+        raise ValueError("it has no digest")
+    if record.get("version") != 1:
+        raise ValueError(f"version {record.get('version')!r}, this one reads 1")
+    for key, kind in (_WHOLE if "datasets" in record else {}).items():
+        if not isinstance(record.get(key), kind):
+            raise ValueError(f"its {key} is {record.get(key)!r}")
+    if not all(isinstance(d, dict) for d in record.get("datasets", [{}]) or [None]):
+        raise ValueError("it names no dataset")
+    if not isinstance(record.get("shifts", {}), dict):
+        raise ValueError(f"its shifts are {record['shifts']!r}")
+    return record
 
 
 def _new_part(known: Record | None, record: Record) -> Record | None:

@@ -46,6 +46,9 @@ class NSPDE(OperatorModel, name="nspde"):
     share the running statistics of one normalisation, which then fit none of them. Here each iterate has its own
     (`IterateNorm`). "published" has the full complex kernel, correctly embedded, and biases that the normalisation
     takes away again.
+
+    Nothing but S carries noise to u, so that modes left out are lost. On phi43, where energy is spread evenly over |k|,
+    8 of 17 modes an axis leave a relative error of 0.81 (linear solution, all frames), 4 leave 0.93, all leave none.
     """
 
     title = "NSPDE"
@@ -68,7 +71,7 @@ class NSPDE(OperatorModel, name="nspde"):
         )
         self.local = nn.Linear(width, 2 * width, bias=published)  # of F, then of G
         self.norm = IterateNorm(2 * width, config.picard)
-        self.readout = nn.Sequential(nn.Linear(width, 128), nn.ReLU(), nn.Linear(128, 1))
+        self.readout = nn.Sequential(nn.Linear(width, 128), nn.ReLU(inplace=True), nn.Linear(128, 1))
         self.register_buffer("scales", torch.ones(3))  # of dw, u0, u
 
     @classmethod

@@ -58,12 +58,32 @@ def test_later_shifts_and_times_are_merged(tmp_path):
     assert [found[d * 10]["inference_ms"] for d in "abc"] == [1.0, 1.0, 2.0]
 
 
+def test_a_later_line_without_its_record_is_left_alone(tmp_path):
+    records.add(tmp_path, record())
+    records.add(tmp_path, record(shifts={"J": {}}))
+    path = tmp_path / "phi41.jsonl"
+    path.write_text(path.read_text().splitlines()[1] + "\n")
+    assert records.read(tmp_path) == {}
+    assert records.add(tmp_path, record())
+    assert list(records.read(tmp_path)) == ["a" * 10]
+
+
 def test_numbers_that_json_lacks(tmp_path):
     records.add(tmp_path, record(val=float("inf")))
     assert float(records.read(tmp_path)["a" * 10]["val"]) == float("inf")
 
 
-@pytest.mark.parametrize("line", ["{", "[]", '{"digest":"x","version":7}', '{"version":1}', "\x00"])
+@pytest.mark.parametrize(
+    "line",
+    [
+        *("{", "[]", "3", '{"digest":"x","version":7}', '{"version":1}', "\x00"),
+        '{"digest":"x","version":1,"datasets":3}',
+        json.dumps(record("b" * 10, datasets=[])),
+        json.dumps(record("b" * 10, datasets=["x"])),
+        json.dumps(record("b" * 10, task=None)),
+        json.dumps(record("b" * 10, shifts=[1])),
+    ],
+)
 def test_a_bad_line_is_named(tmp_path, line):
     records.add(tmp_path, record())
     with (tmp_path / "phi41.jsonl").open("a") as file:

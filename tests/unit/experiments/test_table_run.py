@@ -198,6 +198,28 @@ def test_runs_side_by_side_and_their_times(whole, tmp_path):
         assert len({r["inference_ms"] for r in found.values() if r["model"] == model}) == 1
 
 
+def test_a_mixture_is_trained_together_and_tested_apart(whole, tmp_path):
+    """Trained on two truncations, tested on each by the same split: no test path is trained on at any J."""
+    where = places(tmp_path)
+    shutil.copytree(whole[0] / "data", where.data)
+    table = tiny_table()
+    both = tuple(w.data[0] for w in table.wants[:2])
+    wants = tuple(
+        dataclasses.replace(table.wants[0], data=both, column=label, part=label, test=one, group="mixed")
+        for label, one in zip(("truncation=4", "truncation=8"), both, strict=True)
+    )
+    cells = dataclasses.replace(table, wants=wants).cells(1)
+    (outcome,) = fill_missing(todo(cells, where), where)
+    assert outcome.state == "added", outcome.message
+    assert len(outcome.record["datasets"]) == 2 and len(outcome.record["samples"]["rel_l2"]) == 12
+    assert {label: len(s["samples"]["rel_l2"]) for label, s in outcome.record["shifts"].items()} == {
+        "truncation=4": 6,
+        "truncation=8": 6,
+    }
+    apart = [x for s in outcome.record["shifts"].values() for x in s["samples"]["rel_l2"]]
+    assert sorted(apart) == pytest.approx(sorted(outcome.record["samples"]["rel_l2"]), rel=1e-3)
+
+
 def test_data_are_made_once_between_processes(tmp_path):
     spec = tiny_table().wants[0].data[0].spec()
     made = run.ensure(spec, str(tmp_path), "cpu")

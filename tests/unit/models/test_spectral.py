@@ -19,6 +19,8 @@ CASES = [
     ((6, 5, 7, 6), Modes.half((2, 3, 3, 2))),
     ((9, 12), Modes.symmetric((5, 4))),
     ((9, 5, 7), Modes.symmetric((2, 3, 4))),
+    ((4, 4, 4), Modes.half((1, 2, 1))),
+    ((4, 4, 4), Modes.symmetric((0, 1, 0))),
 ]
 
 
@@ -96,6 +98,7 @@ def test_matrices_follow_the_grid_and_survive_inference_mode():
         trunk(torch.randn(2, 9, 5, 3))
 
 
+@pytest.mark.slow  # the compiler takes seconds to come up
 def test_trunk_is_one_graph_for_the_compiler():
     torch.manual_seed(0)
     trunk = FourierTrunk(3, 2, (3, 4), lengths=(9, 8))
