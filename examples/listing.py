@@ -23,10 +23,10 @@ def loaders(path: Path, batch: int = 20) -> tuple[sb.Task, DataLoader, DataLoade
 
 def main() -> None:
     torch.set_num_threads(1)
-    phi = sb.equation("phi42", points=16, truncation=8, frames=50, steps=50, horizon=0.005)
-    ours = sb.generate(phi, n=80, seed=0, out="data")
+    phi = sb.equation("phi42", points=16, truncation=8, frames=20, steps=20, horizon=0.002)
+    ours = sb.generate(phi, n=40, seed=0, out="data")
 
-    # A published file. Here our own export stands in for "Phi42+_reno_xi_eps_8_80.parquet" from the hub.
+    # A published file. Here our own export stands in for "Phi42+_reno_xi_eps_8_40.parquet" from the hub.
     published = export_published(sb.open_dataset(ours), Path("data"))
     imported = import_published(published, Path("data/imported"))
 
@@ -34,9 +34,9 @@ def main() -> None:
         task, train, test = loaders(path)
         item = next(iter(train))
         print(f"{Path(path).name}\n  a batch: " + ", ".join(f"{k} {tuple(v.shape)}" for k, v in item.items()))
-        run = sb.train("fno", task, out="runs", epochs=3, config={"width": 8, "layers": 2, "modes": (4, 4, 8)})
+        run = sb.train("fno", task, out="runs", epochs=2, config={"width": 8, "layers": 2, "modes": (4, 4, 6)})
         seen = sum(len(batch["u"]) for batch in test)
-        print(f"  fno, 3 epochs, {seen} test samples: relative L2 {run.scores['rel_l2'].value:.3f}")
+        print(f"  fno, 2 epochs, {seen} test samples: relative L2 {run.scores['rel_l2'].value:.3f}")
 
 
 if __name__ == "__main__":

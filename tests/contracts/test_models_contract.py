@@ -16,7 +16,7 @@ from spdebench.models import MODELS, OperatorModel, build
 from spdebench.tasks import Batch, Setting, TaskSpec
 
 EQUATIONS = {
-    1: ("phi41", {"points": 16, "frames": 11, "steps": 11, "truncation": 8, "sigma": 1.0}),
+    1: ("phi41", {"points": 16, "frames": 11, "steps": 11, "truncation": 8, "sigma": 0.5}),
     2: ("phi42", {"points": 8, "frames": 8, "steps": 8, "truncation": 4, "horizon": 8e-3, "sigma": 1.0}),
     3: ("phi43", {"points": 7, "frames": 8, "steps": 8, "truncation": 6, "horizon": 8 * 1.384e-4}),
 }
@@ -85,25 +85,36 @@ def test_every_input_counts(name, dim, inputs):
         assert float((v - other)[:, 1:].abs().max()) > 1e-6
 
 
-@pytest.mark.parametrize(("name", "dim", "inputs"), TRAINABLE)
-def test_one_batch_can_be_learned(name, dim, inputs):
-    """Below 5 % relative L2 on four samples."""
-    model, (_, batch, u) = make(name, dim, inputs), data(dim, inputs)
-    features, steps = model.prepare(batch), 400
-    optimiser = torch.optim.Adam(model.parameters(), lr=1e-2)
-    schedule = torch.optim.lr_scheduler.OneCycleLR(optimiser, max_lr=1e-2, total_steps=steps)
+def learned(model: OperatorModel, features: dict, u: torch.Tensor, lr: float, steps: int = 500) -> float:
+    """The least relative L2 that Adam reaches on one batch."""
+    optimiser = torch.optim.Adam(model.parameters(), lr=lr)
+    schedule = torch.optim.lr_scheduler.OneCycleLR(optimiser, max_lr=lr, total_steps=steps)
     model.train()
     best = float("inf")
     for _ in range(steps):
         loss = relative(model(features), u).mean()
         best = min(best, float(loss.detach()))
-        if best < 0.04:
+        if best < 0.045:
             break
         optimiser.zero_grad()
         loss.backward()
         torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
         optimiser.step()
         schedule.step()
+    return best
+
+
+@pytest.mark.parametrize(("name", "dim", "inputs"), TRAINABLE)
+def test_one_batch_can_be_learned(name, dim, inputs):
+    """Below 5 % relative L2 on four samples; wide models (DeepONet) ask for the smaller step."""
+    _, batch, u = data(dim, inputs)
+    rates = (2e-3, 1e-2) if name == "deeponet" else (1e-2, 2e-3)
+    best = float("inf")
+    for lr in rates:
+        model = make(name, dim, inputs)
+        best = learned(model, model.prepare(batch), u, lr)
+        if best < 0.05:
+            break
     assert best < 0.05
 
 
@@ -159,7 +170,16 @@ def test_refuses_modes_beyond_the_grid(name):
         build(name, data(1, "xi")[0], modes=(4, 4, 4))
 
 
-@pytest.mark.parametrize("name", MODELS)
+@pytest.mark.parametrize("name", list(MODELS))
+def test_refuses_sizes_below_one(name):
+    for field, value in MODELS[name].config_class.__dataclass_fields__.items():
+        if value.type in ("int", "tuple[int, ...]"):
+            wrong = -1 if value.type == "int" else (0, 0)
+            with pytest.raises(UserError, match="at least"):
+                build(name, data(1, "xi")[0], **{field: wrong})
+
+
+@pytest.mark.parametrize("name", list(MODELS))
 def test_says_what_it_is(name):
     cls = MODELS[name]
     assert cls.__doc__ and cls.title and cls.__doc__ != OperatorModel.__doc__

@@ -16,13 +16,9 @@ def test_example_runs(path, tmp_path):
     done = subprocess.run([sys.executable, str(path)], cwd=tmp_path, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     assert done.stdout.strip()
-
-
-def test_the_own_model_learns(tmp_path):
-    path = next(p for p in EXAMPLES if p.stem == "own_model")
-    done = subprocess.run([sys.executable, str(path)], cwd=tmp_path, capture_output=True, text=True)
-    scores = {line.split()[0]: float(line.split()[3]) for line in done.stdout.splitlines() if "relative L2" in line}
-    assert scores["walker"] < 0.2 * scores["mean"]
+    if path.stem == "own_model":
+        scores = {line.split()[0]: float(line.split()[3]) for line in done.stdout.splitlines() if "relative L2" in line}
+        assert scores["walker"] < 0.2 * scores["mean"]
 
 
 def test_own_model_and_metric_on_the_command_line(tmp_path):

@@ -39,10 +39,20 @@ MODELS: Registry[OperatorModel] = Registry("model", "models", _builtin)
 
 @dataclass(frozen=True, kw_only=True)
 class Config:
-    """Base of all configurations: frozen, every field a plain value, so that it is part of a run's identity."""
+    """Base of all configurations: frozen, every field a plain value, so that it is part of a run's identity.
+
+    Whole numbers are sizes, 1 or more; ``may_vanish`` names those that may be 0.
+    """
+
+    may_vanish: ClassVar[tuple[str, ...]] = ("padding",)
 
     def __post_init__(self) -> None:
         spec.check(self, type(self).__name__)
+        for key in spec.fields_of(type(self)):
+            value, least = getattr(self, key), int(key not in self.may_vanish)
+            for number in value if isinstance(value, tuple) else (value,):
+                if isinstance(number, int) and not isinstance(number, bool) and number < least:
+                    raise UserError(f"{type(self).__name__}: {key} must be at least {least}, got {value}")
 
 
 class OperatorModel(nn.Module):
