@@ -85,6 +85,20 @@ def test_every_input_counts(name, dim, inputs):
         assert float((v - other)[:, 1:].abs().max()) > 1e-6
 
 
+@pytest.mark.parametrize("name", [n for n in MODELS if MODELS[n].trainable])
+def test_half_precision_runs_and_is_near(name):
+    """Under bfloat16 autocast a model computes the same up to its rounding, and every gradient is finite."""
+    _, batch, u = data(1, "u0+xi")
+    model = make(name, 1, "u0+xi")
+    features = model.prepare(batch)
+    full = model(features)
+    with torch.autocast("cpu", torch.bfloat16):
+        half = model(features)
+    assert float((half.float() - full).detach().norm() / full.detach().norm()) < 0.05
+    relative(half.float(), u).mean().backward()
+    assert all(p.grad is not None and bool(torch.isfinite(p.grad).all()) for p in model.parameters())
+
+
 def learned(model: OperatorModel, features: dict, u: torch.Tensor, lr: float, steps: int = 500) -> float:
     """The least relative L2 that Adam reaches on one batch."""
     optimiser = torch.optim.Adam(model.parameters(), lr=lr)

@@ -76,15 +76,17 @@ class Fourier(nn.Module):
 
     def forward(self, h: Tensor, frames: int | None = None) -> Tensor:
         """(T, X.., B, C) -> (2, W, K.., B, C); ``frames`` is the length of the time axis if zeros follow h."""
-        self._fit((frames or h.shape[0], *h.shape[1:-2]), h)
+        self._fit((frames or h.shape[0], *h.shape[1:-2]), _wide(h[:0]))
         time, *space = self._matrices("ahead")
-        return _Analysis.apply(h, self.modes, time[:, : h.shape[0]], *space)  # type: ignore[no-any-return,no-untyped-call]
+        with _full_precision(h):
+            return _Analysis.apply(_wide(h), self.modes, time[:, : h.shape[0]], *space)  # type: ignore[no-any-return,no-untyped-call]
 
     def inverse(self, z: Tensor, lengths: Sequence[int], frames: int | None = None) -> Tensor:
         """(2, W, K.., B, C) -> (T, X.., B, C) on a grid of ``lengths``; only the first ``frames`` if given."""
-        self._fit(tuple(lengths), z)
+        self._fit(tuple(lengths), _wide(z[:0]))
         time, *space = self._matrices("back")
-        return _Synthesis.apply(z, self.modes, time[:, :frames], *space)  # type: ignore[no-any-return,no-untyped-call]
+        with _full_precision(z):
+            return _Synthesis.apply(_wide(z), self.modes, time[:, :frames], *space)  # type: ignore[no-any-return,no-untyped-call]
 
     # --- matrices -------------------------------------------------------------------------------------------------
     def _matrices(self, which: str) -> list[Tensor]:
@@ -119,6 +121,16 @@ class Fourier(nn.Module):
             if 2 * top == n:
                 a[top] = 1.0
         return a.repeat(2)
+
+
+def _full_precision(like: Tensor) -> torch.autocast:
+    """Sums over whole axes lose too much in half precision: autocast stops here."""
+    return torch.autocast(like.device.type, enabled=False)
+
+
+def _wide(values: Tensor) -> Tensor:
+    """bfloat16 and float16 as float32; the rest as it is."""
+    return values.float() if values.dtype.itemsize < 4 else values
 
 
 def _waves(n: int, top: int, *, with_zero_sine: bool) -> Tensor:
@@ -235,7 +247,8 @@ def _turned(z: Tensor) -> Tensor:
 # --- mixing -------------------------------------------------------------------------------------------------------
 def mix(z: Tensor, weight: Tensor) -> Tensor:
     """y(mode) = z(mode) W(mode), complex products: z (2, modes.., B, C), W (2, modes.., C, D) -> (2, modes.., B, D)."""
-    flat = _Mixing.apply(z.reshape(2, -1, *z.shape[-2:]), weight.reshape(2, -1, *weight.shape[-2:]))
+    with _full_precision(z):
+        flat = _Mixing.apply(_wide(z).reshape(2, -1, *z.shape[-2:]), weight.reshape(2, -1, *weight.shape[-2:]))
     return flat.reshape(*z.shape[:-1], -1)  # type: ignore[no-any-return]
 
 
