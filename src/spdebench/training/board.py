@@ -20,7 +20,7 @@ def require_tensorboard() -> Any:
 
 
 class Board:
-    """One event file a session of training; on going on, later points of an earlier session are dropped."""
+    """One event file each time training is started; on going on, later points of an earlier start are dropped."""
 
     def __init__(self, folder: Path, epoch: int) -> None:
         self._writer = require_tensorboard()(str(folder), purge_step=epoch + 1 if epoch else None)
