@@ -20,7 +20,7 @@ from spdebench.models import MODELS
 from spdebench.models.counts import counts
 from spdebench.report import KINDS
 from spdebench.solvers import SCHEMES
-from spdebench.tasks import TaskSpec, recommended, subsampling
+from spdebench.tasks import default_setting, recommended
 
 
 def _lists() -> dict[str, dict[str, str]]:
@@ -158,8 +158,7 @@ def _settings(name: str) -> list[dict[str, Any]]:
     """The configuration and training that a model gets on each equation's default dataset, with its source."""
     rows = []
     for each in EQUATIONS:
-        one = equation(each)
-        setting = TaskSpec(**subsampling(one)).setting(one)  # type: ignore[arg-type]
+        setting = default_setting(equation(each))
         try:
             MODELS[name].supports(setting)
         except UserError:

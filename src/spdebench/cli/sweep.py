@@ -33,8 +33,9 @@ def sweep(
     open_ = {key: values for key, values in choices.items() if len(values) > 1}
     if not open_:
         raise UserError("nothing to search: give some key several values, such as lr=1e-3,3e-3,1e-2")
-    task = make_task(data, inputs, mix, sort_words(model, fixed))
-    searched = {key: [value] for key, value in fixed.items() if key not in sort_words(model, fixed).task} | open_
+    request = sort_words(model, fixed)
+    task = make_task(data, inputs, mix, request)
+    searched = {key: [value] for key, value in fixed.items() if key not in request.task} | open_
 
     def report(number: int, total: int, values: dict[str, Any]) -> None:
         if not as_json:

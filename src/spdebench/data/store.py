@@ -214,30 +214,26 @@ class Dataset:
         """Rows start..stop of u0, dw or u, reading only the row groups that hold them."""
         stop = len(self) if stop is None else min(stop, len(self))
         out = np.empty((max(0, stop - start), *self.shapes[column]), dtype=np.float32)
-        for first, table in self._groups(column, start, stop):
-            values = table.column(column).combine_chunks().flatten().to_numpy(zero_copy_only=False)
-            rows = values.reshape(-1, *self.shapes[column])
+        for first, rows in self.row_groups(column, start, stop):
             low, high = max(start, first), min(stop, first + len(rows))
             out[low - start : high - start] = rows[low - first : high - first]
         return out
 
-    def row_groups(self, column: str) -> Iterator[tuple[int, np.ndarray]]:
-        """(first row, values) of each row group in turn: reads a column without holding all of it."""
-        for first, table in self._groups(column, 0, len(self)):
-            values = table.column(column).combine_chunks().flatten().to_numpy(zero_copy_only=False)
-            yield first, values.reshape(-1, *self.shapes[column]).copy()
-
-    def _groups(self, column: str, start: int, stop: int) -> Iterator[tuple[int, pa.Table]]:
-        first = 0
+    def row_groups(self, column: str, start: int = 0, stop: int | None = None) -> Iterator[tuple[int, np.ndarray]]:
+        """(first row, values) of each row group that holds rows start..stop, in turn; the values are not to be
+        written to."""
+        stop, first = len(self) if stop is None else stop, 0
         for index in range(self._file.metadata.num_row_groups):
             count = self._file.metadata.row_group(index).num_rows
             if first < stop and first + count > start:
                 try:
-                    yield first, self._file.read_row_group(index, columns=[column])
+                    table = self._file.read_row_group(index, columns=[column])
                 except (pa.ArrowException, OSError) as error:
                     raise UserError(
                         f"{self.path} is damaged in row group {index} ({first_line(error)}); make or fetch it again"
                     ) from None
+                values = table.column(column).combine_chunks().flatten().to_numpy(zero_copy_only=False)
+                yield first, values.reshape(-1, *self.shapes[column])
             first += count
 
     @cached_property

@@ -10,7 +10,7 @@ from typing import Any
 
 from spdebench.equations import equation
 from spdebench.models.base import MODELS, build
-from spdebench.tasks import TaskSpec, subsampling
+from spdebench.tasks import default_setting
 
 
 @dataclass(frozen=True)
@@ -50,8 +50,7 @@ def counts(model: str) -> list[dict[str, Any]]:
 
 
 def _row(case: PublishedCount) -> dict[str, Any]:
-    one = equation(case.equation)
-    setting = TaskSpec(**subsampling(one)).setting(one)  # type: ignore[arg-type]
+    setting = default_setting(equation(case.equation))
     row: dict[str, Any] = {"equation": case.equation, "config": dict(case.config), "paper": case.parameters or None}
     forms = ["default"]
     if "form" in MODELS[case.model].config_class.__dataclass_fields__:

@@ -17,6 +17,7 @@ from spdebench.errors import UserError
 from spdebench.models.base import Config, Features, OperatorModel
 from spdebench.models.layers.coordinates import coordinates
 from spdebench.models.layers.fourier import FourierTrunk
+from spdebench.models.layers.normalise import fit_units
 from spdebench.tasks import Batch, Setting
 
 
@@ -78,10 +79,7 @@ class FNO(OperatorModel, name="fno"):
         return {"dw": batch.dw, "u0": batch.u0} if self.with_u0 else {"dw": batch.dw}
 
     def calibrate(self, features: Features, target: Tensor) -> None:
-        known = (features["dw"][:, 1:], features.get("u0"), target)
-        for i, values in enumerate(known):
-            if values is not None and (scale := values.square().mean().sqrt()) > 0:
-                self.scales[i] = scale
+        fit_units(self.scales, features["dw"][:, 1:], features.get("u0"), target)
 
     def forward(self, features: Features) -> Tensor:
         paths = (features["dw"] / self.scales[0]).movedim(0, -1).movedim(0, -1)  # (X.., B, T)

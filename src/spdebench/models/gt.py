@@ -38,7 +38,7 @@ from torch import Tensor, nn
 from spdebench.models.base import Config, Features, OperatorModel
 from spdebench.models.layers.attention import GalerkinBlock
 from spdebench.models.layers.coordinates import coordinates
-from spdebench.models.paths.normalise import Scale, Standard
+from spdebench.models.layers.normalise import Scale, Standard
 from spdebench.tasks import Batch, Setting
 
 

@@ -12,9 +12,9 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor, nn
 
-from spdebench.models.base import Config, Features, OperatorModel
-from spdebench.models.paths import MatrixField, Scale, Solver, Standard, integrate
-from spdebench.tasks import Batch, Setting
+from spdebench.models.base import Config, Features
+from spdebench.models.paths import DrivenModel, MatrixField, Solver, integrate
+from spdebench.tasks import Setting
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -24,7 +24,7 @@ class NCDEConfig(Config):
     solver: Solver = "euler"
 
 
-class PathModel(OperatorModel):
+class PathModel(DrivenModel):
     """What `ncde` and `nrde` share: the control, the maps into and out of the hidden state, their normalisers.
 
     * Control: increments of (sqrt(n) t/T, W/s), n steps, s the training rms of W_T: all channels then move by about
@@ -35,26 +35,16 @@ class PathModel(OperatorModel):
     * Frame 0 is u0, which is given; R z_0 is not asked for.
     """
 
-    causal = True
     intervals: Tensor
 
     def __init__(self, setting: Setting, config: Config, hidden: int) -> None:
-        super().__init__(setting, config)
+        super().__init__(setting, config, setting.shape)
         points = setting.grid.points[0]
         times = torch.tensor(setting.times, dtype=torch.float64)
         steps = times.diff() / (times[-1] - times[0]) * (setting.frames - 1) ** 0.5
         self.register_buffer("intervals", steps.float(), persistent=False)
-        self.noise, self.initial, self.solution = Scale(), Standard(), Standard(setting.shape)
         self.lift = nn.Linear(points, hidden)
         self.readout = nn.Linear(hidden, points)
-
-    def prepare(self, batch: Batch) -> Features:
-        return {"u0": batch.u0, "dw": batch.dw}
-
-    def calibrate(self, features: Features, target: Tensor) -> None:
-        self.noise.fit(features["dw"].sum(1))
-        self.initial.fit(features["u0"])
-        self.solution.fit(target)
 
     def control(self, dw: Tensor) -> Tensor:
         """Increments of (sqrt(n) t/T, W/s) over the intervals, ``(B, T - 1, N + 1)``."""

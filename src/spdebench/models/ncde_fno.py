@@ -17,9 +17,9 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from spdebench.errors import UserError
-from spdebench.models.base import Config, Features, OperatorModel
-from spdebench.models.paths import Product, Scale, Solver, Standard, integrate
-from spdebench.tasks import Batch, Setting
+from spdebench.models.base import Config, Features
+from spdebench.models.paths import DrivenModel, Product, Solver, integrate
+from spdebench.tasks import Setting
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -116,7 +116,7 @@ class Field(nn.Module):
         return product
 
 
-class NCDEFNO(OperatorModel, name="ncde-fno"):
+class NCDEFNO(DrivenModel, name="ncde-fno"):
     """dz = F(z) dt + G(z) dW at every point, F with a Fourier layer in x; 48,769 parameters as published.
 
     Time runs from 0 to sqrt(n) in n steps and W is divided by the training rms of W_T, so that both move by 1/sqrt(n) a
@@ -131,24 +131,14 @@ class NCDEFNO(OperatorModel, name="ncde-fno"):
 
     title = "NCDE-FNO"
     config_class = NCDEFNOConfig
-    causal = True
     any_grid = True
 
     def __init__(self, setting: Setting, config: NCDEFNOConfig) -> None:
         super().__init__(setting, config)
         self.solver = config.solver
-        self.noise, self.initial, self.solution = Scale(), Standard(), Standard()
         self.lift = nn.Linear(1, config.hidden)
         self.field = Field(config, setting.grid.points[0], (setting.frames - 1) ** -0.5)
         self.readout = nn.Sequential(nn.Linear(config.hidden, config.width), nn.ReLU(), nn.Linear(config.width, 1))
-
-    def prepare(self, batch: Batch) -> Features:
-        return {"u0": batch.u0, "dw": batch.dw}
-
-    def calibrate(self, features: Features, target: Tensor) -> None:
-        self.noise.fit(features["dw"].sum(1))
-        self.initial.fit(features["u0"])
-        self.solution.fit(target)
 
     def forward(self, features: Features) -> Tensor:
         u0 = features["u0"]

@@ -20,6 +20,7 @@ from torch.nn import functional
 
 from spdebench.errors import UserError
 from spdebench.models.base import Config, Features, OperatorModel
+from spdebench.models.layers.normalise import fit_units
 from spdebench.models.layers.spectral import Fourier, Modes, mix
 from spdebench.tasks import Batch, Setting
 
@@ -89,9 +90,7 @@ class NSPDE(OperatorModel, name="nspde"):
     @torch.no_grad()
     def calibrate(self, features: Features, target: Tensor) -> None:
         dw, u0 = features["dw"], features["u0"]
-        for i, values in enumerate((dw[:, 1:], u0, target)):
-            if (scale := values.square().mean().sqrt()) > 0:
-                self.scales[i] = scale
+        fit_units(self.scales, dw[:, 1:], u0, target)
         with self.norm.first_statistics():
             self.latent(dw[:64], u0[:64])
 

@@ -28,8 +28,8 @@ from torch import Tensor, nn
 from spdebench.errors import UserError
 from spdebench.models.base import Config, Features, OperatorModel
 from spdebench.models.layers.coordinates import coordinates
+from spdebench.models.layers.normalise import Scale, Standard
 from spdebench.models.layers.wavelet import WaveletLayer, largest_level
-from spdebench.models.paths.normalise import Scale, Standard
 from spdebench.tasks import Batch, Setting
 
 

@@ -3,6 +3,6 @@
 from spdebench.tasks.defaults import recommended, subsampling
 from spdebench.tasks.parts import Part
 from spdebench.tasks.setting import Batch, Inputs, Setting
-from spdebench.tasks.task import Task, TaskSpec
+from spdebench.tasks.task import Task, TaskSpec, default_setting
 
-__all__ = ["Batch", "Inputs", "Part", "Setting", "Task", "TaskSpec", "recommended", "subsampling"]
+__all__ = ["Batch", "Inputs", "Part", "Setting", "Task", "TaskSpec", "default_setting", "recommended", "subsampling"]

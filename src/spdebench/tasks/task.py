@@ -74,6 +74,11 @@ class TaskSpec:
         return dict(zip(PARTS, (np.sort(rows) for rows in kept), strict=True))
 
 
+def default_setting(equation: Equation) -> Setting:
+    """What models are told of the equation's data in task xi, with the paper's sub-sampling."""
+    return spec.build(TaskSpec, subsampling(equation), "task").setting(equation)
+
+
 class Task:
     """``Task(dataset, inputs="u0+xi")``: learn u from the noise (and the initial datum).
 

@@ -10,7 +10,8 @@ import torch
 
 from spdebench.errors import UserError
 from spdebench.models.bench import ncde as bench
-from spdebench.models.paths import MatrixField, Scale, Standard, integrate, log_ode, partial_log_signatures
+from spdebench.models.layers.normalise import Scale, Standard
+from spdebench.models.paths import MatrixField, integrate, log_ode, partial_log_signatures
 from spdebench.signatures import log_signature, signature
 
 ORDERS = {"euler": 1, "heun": 2, "rk4": 4}

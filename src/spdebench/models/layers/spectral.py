@@ -79,14 +79,14 @@ class Fourier(nn.Module):
         self._fit((frames or h.shape[0], *h.shape[1:-2]), _wide(h[:0]))
         time, *space = self._matrices("ahead")
         with _full_precision(h):
-            return _Analysis.apply(_wide(h), self.modes, time[:, : h.shape[0]], *space)  # type: ignore[no-any-return,no-untyped-call]
+            return _Transform.apply(_wide(h), True, self.modes, time[:, : h.shape[0]], *space)  # type: ignore[no-any-return,no-untyped-call]
 
     def inverse(self, z: Tensor, lengths: Sequence[int], frames: int | None = None) -> Tensor:
         """(2, W, K.., B, C) -> (T, X.., B, C) on a grid of ``lengths``; only the first ``frames`` if given."""
         self._fit(tuple(lengths), _wide(z[:0]))
         time, *space = self._matrices("back")
         with _full_precision(z):
-            return _Synthesis.apply(_wide(z), self.modes, time[:, :frames], *space)  # type: ignore[no-any-return,no-untyped-call]
+            return _Transform.apply(_wide(z), False, self.modes, time[:, :frames], *space)  # type: ignore[no-any-return,no-untyped-call]
 
     # --- matrices -------------------------------------------------------------------------------------------------
     def _matrices(self, which: str) -> list[Tensor]:
@@ -141,34 +141,20 @@ def _waves(n: int, top: int, *, with_zero_sine: bool) -> Tensor:
 
 
 # --- the two linear maps, each the other's adjoint ----------------------------------------------------------------
-class _Analysis(torch.autograd.Function):
-    """z = A h; its gradient is A^T g."""
+class _Transform(torch.autograd.Function):
+    """``ahead``: z = A h, whose gradient is A^T g; else h = A^T z, whose gradient is A g."""
 
     @staticmethod
-    def forward(ctx: Any, h: Tensor, modes: Modes, *matrices: Tensor) -> Tensor:
-        ctx.modes = modes
+    def forward(ctx: Any, x: Tensor, ahead: bool, modes: Modes, *matrices: Tensor) -> Tensor:
+        ctx.ahead, ctx.modes = ahead, modes
         ctx.save_for_backward(*matrices)
-        return _analyse(h, modes, matrices)
+        return (_analyse if ahead else _synthesise)(x, modes, matrices)
 
     @staticmethod
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:  # type: ignore[override]
         matrices = ctx.saved_tensors
-        return (_synthesise(grad, ctx.modes, matrices), None, *(None,) * len(matrices))
-
-
-class _Synthesis(torch.autograd.Function):
-    """h = A^T z; its gradient is A g."""
-
-    @staticmethod
-    def forward(ctx: Any, z: Tensor, modes: Modes, *matrices: Tensor) -> Tensor:
-        ctx.modes = modes
-        ctx.save_for_backward(*matrices)
-        return _synthesise(z, modes, matrices)
-
-    @staticmethod
-    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:  # type: ignore[override]
-        matrices = ctx.saved_tensors
-        return (_analyse(grad, ctx.modes, matrices), None, *(None,) * len(matrices))
+        back = (_synthesise if ctx.ahead else _analyse)(grad, ctx.modes, matrices)
+        return (back, None, None, *(None,) * len(matrices))
 
 
 def _analyse(h: Tensor, modes: Modes, matrices: Sequence[Tensor]) -> Tensor:

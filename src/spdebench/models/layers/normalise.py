@@ -23,6 +23,13 @@ def _rms(values: Tensor) -> Tensor:
     return torch.where(rms > 1e-12, rms, torch.ones_like(rms))
 
 
+def fit_units(sizes: Tensor, *values: Tensor | None) -> None:
+    """sizes[i] = rms of values[i]; left alone where there is nothing to measure."""
+    for i, each in enumerate(values):
+        if each is not None and (size := each.square().mean().sqrt()) > 0:
+            sizes[i] = size
+
+
 class Scale(nn.Module):
     """x / s; s = 1 before `fit`."""
 
