@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Annotated
 
+import pandas as pd
 import torch
 import typer
 
@@ -12,9 +14,12 @@ from spdebench.cli.output import Device, Json, Words, print_json, print_table
 from spdebench.data.bench import bench_equation, standard_cases
 from spdebench.data.generate import check_device
 from spdebench.equations import EQUATIONS
-from spdebench.errors import unknown
+from spdebench.errors import UserError, unknown
 from spdebench.metrics.bench import bench as bench_metrics
+from spdebench.models import MODELS
 from spdebench.models.bench.measure import measure
+from spdebench.training.bench import bench as bench_training
+from spdebench.training.bench import geometric_mean
 
 app = typer.Typer(help="Speed as a ratio, measured in one run.", no_args_is_help=True, rich_markup_mode=None)
 
@@ -76,3 +81,29 @@ def models(
     """One training step of the models against plain formulations, batch 20, 128 points, 51 frames, one thread."""
     rows = measure(only)
     print_json(rows) if as_json else print_table(rows)
+
+
+@app.command()
+def train(
+    names: Annotated[list[str] | None, typer.Argument(help="Models; by default all that are trained.")] = None,
+    together: Annotated[int, typer.Option(help="Runs side by side.")] = 8,
+    samples: Annotated[int, typer.Option("-n", help="Samples; 1200 is the paper's.")] = 1200,
+    out: Annotated[Path | None, typer.Option(help="Write the table as CSV too.")] = None,
+    device: Device = "cuda",
+    as_json: Json = False,
+) -> None:
+    """Training of the models on phi41, ms an epoch: plain eager steps, our loop, and our loop several times at once."""
+    check_device(device)
+    if together < 1 or samples < 100:
+        raise UserError(f"at least 1 run at once and 100 samples are needed, got {together} and {samples}")
+    for name in names or []:
+        MODELS[name]
+    rows = bench_training(names or [], device=device, together=together, samples=samples)
+    if out:
+        pd.DataFrame(rows).to_csv(out, index=False, float_format="%.6g")
+    if as_json:
+        print_json(rows)
+        return
+    print_table(rows)
+    gain = geometric_mean([row["gain"] for row in rows])
+    typer.echo(f"runs an hour against plain eager, geometric mean over {len(rows)} models: {gain:.2f}")

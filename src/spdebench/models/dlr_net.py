@@ -20,9 +20,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from spdebench.models.base import Features
+from spdebench.models.layers.mlp import MLP
 from spdebench.models.regularity import TrunkConfig, TrunkOnTrees
 from spdebench.tasks import Batch, Setting
 
@@ -50,7 +51,7 @@ class DLRNet(TrunkOnTrees, name="dlr-net"):
         trees = self.trees.trees
         self.start = next(i for i, t in enumerate(trees) if t.kind == "datum")
         self.register_buffer("second", torch.tensor(self.trees.with_datum), persistent=False)
-        self.latent = nn.Sequential(nn.Linear(len(trees), config.latent), nn.GELU(), nn.Linear(config.latent, 1))
+        self.latent = MLP(len(trees), config.latent, 1)
         self.add_trunk(extra=len(self.trees.with_datum))
 
     def prepare(self, batch: Batch) -> Features:

@@ -20,6 +20,8 @@ from torch.nn import functional
 
 from spdebench.errors import UserError
 from spdebench.models.base import Config, Features, OperatorModel
+from spdebench.models.layers.linear import Linear
+from spdebench.models.layers.mlp import MLP
 from spdebench.models.layers.normalise import fit_units
 from spdebench.models.layers.spectral import Fourier, Modes, mix
 from spdebench.tasks import Batch, Setting
@@ -70,9 +72,9 @@ class NSPDE(OperatorModel, name="nspde"):
             if published
             else RealKernel(_tops(config.modes, lengths, setting.frames), width, lengths)
         )
-        self.local = nn.Linear(width, 2 * width, bias=published)  # of F, then of G
+        self.local = Linear(width, 2 * width, bias=published)  # of F, then of G
         self.norm = IterateNorm(2 * width, config.picard)
-        self.readout = nn.Sequential(nn.Linear(width, 128), nn.ReLU(inplace=True), nn.Linear(128, 1))
+        self.readout = MLP(width, 128, 1, "relu")
         self.register_buffer("scales", torch.ones(3))  # of dw, u0, u
 
     @classmethod

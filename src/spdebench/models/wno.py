@@ -28,6 +28,7 @@ from torch import Tensor, nn
 from spdebench.errors import UserError
 from spdebench.models.base import Config, Features, OperatorModel
 from spdebench.models.layers.coordinates import coordinates
+from spdebench.models.layers.mlp import MLP
 from spdebench.models.layers.normalise import Scale, Standard
 from spdebench.models.layers.wavelet import WaveletLayer, largest_level
 from spdebench.tasks import Batch, Setting
@@ -66,7 +67,7 @@ class WNO(OperatorModel, name="wno"):
         self.layers = nn.ModuleList(
             WaveletLayer(config.width, shape, config.wavelet, config.level) for _ in range(config.layers)
         )
-        self.decoder = nn.Sequential(nn.Linear(config.width, 128), nn.GELU(), nn.Linear(128, 1))
+        self.decoder = MLP(config.width, 128, 1)
 
     @classmethod
     def configure(cls, setting: Setting, values: Mapping[str, Any]) -> Config:

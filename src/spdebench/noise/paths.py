@@ -17,7 +17,7 @@ from collections.abc import Iterator
 import torch
 from torch import Tensor
 
-from spdebench.noise.stream import normal_pairs
+from spdebench.noise.stream import normal_pairs, split
 
 
 def odd_part(steps: int) -> tuple[int, int]:
@@ -38,17 +38,11 @@ def increments(states: Tensor, modes: Tensor, steps: int, horizon: float, first:
         width = 1 << level
         index = torch.arange(first * width, (first + count) * width, device=states.device)
         scale = math.sqrt(horizon / (base * width)) * 0.5 ** (levels - level)
-        z = normal_pairs(states, base * width + index, modes, scale)
-        fine = torch.empty((states.numel(), count * width, 2, modes.numel()), dtype=z.dtype, device=z.device)
-        torch.add(path, z, out=fine[:, :, 0])
-        torch.sub(path, z, out=fine[:, :, 1])
-        path = fine.flatten(1, 2)
+        path = split(path, states, base * width + index, modes, scale)
     return path
 
 
-def blocks(
-    states: Tensor, modes: Tensor, steps: int, horizon: float, budget: int, group: int = 1
-) -> Iterator[Tensor]:
+def blocks(states: Tensor, modes: Tensor, steps: int, horizon: float, budget: int, group: int = 1) -> Iterator[Tensor]:
     """The increments from t=0 to T in time blocks of about ``budget`` numbers, each sum of ``group`` steps one."""
     if steps % group:
         raise ValueError(f"{steps} steps cannot be grouped by {group}")

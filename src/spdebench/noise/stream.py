@@ -77,6 +77,19 @@ def normal_pairs(states: Tensor, nodes: Tensor, modes: Tensor, scale: float = 1.
     return out.reshape(states.numel(), nodes.numel(), width)
 
 
+def split(path: Tensor, states: Tensor, nodes: Tensor, modes: Tensor, scale: float) -> Tensor:
+    """D + z and D - z, z = scale (a + ib), for all D of ``path`` (samples, nodes, modes): (samples, 2 nodes, modes)."""
+    if path.is_cuda and (fused := _fused()) is not None:
+        rows = _mixed(states[:, None] + (nodes[None, :] + 1) * _GOLDEN).reshape(-1)
+        both = fused(rows, (modes + 1) * _GOLDEN, scale, (_M1, _M2), path.reshape(-1, path.shape[-1]))
+        return both.reshape(path.shape[0], -1, path.shape[-1])
+    z = normal_pairs(states, nodes, modes, scale)
+    fine = torch.empty((*path.shape[:2], 2, path.shape[2]), dtype=z.dtype, device=z.device)
+    torch.add(path, z, out=fine[:, :, 0])
+    torch.sub(path, z, out=fine[:, :, 1])
+    return fine.flatten(1, 2)
+
+
 @functools.cache
 def _fused() -> Callable[..., Tensor] | None:
     """The kernel that does all of it in one pass on a GPU, where Triton is there (CUDA builds of torch bring it)."""

@@ -23,10 +23,18 @@ def _shift_xor(h, shift: tl.constexpr):
 
 
 @triton.jit
-def _kernel(rows, offsets, out, constants, total, width, m1, m2, block: tl.constexpr):
-    at = tl.program_id(0).to(tl.int64) * block + tl.arange(0, block).to(tl.int64)
+def _kernel(
+    rows, offsets, parent, out, constants, total, width, m1, m2,
+    split: tl.constexpr, wide: tl.constexpr, block: tl.constexpr,
+):  # fmt: skip
+    """out = z, or, ``split``, out = (parent + z, parent - z) behind each other along the axis before the modes."""
+    if wide:
+        at = tl.program_id(0).to(tl.int64) * block + tl.arange(0, block).to(tl.int64)
+    else:  # division of 64-bit integers is slow
+        at = tl.program_id(0) * block + tl.arange(0, block)
     inside = at < total
-    h = tl.load(rows + at // width, mask=inside, other=0) + tl.load(offsets + at % width, mask=inside, other=0)
+    row, column = at // width, at % width
+    h = tl.load(rows + row, mask=inside, other=0) + tl.load(offsets + column, mask=inside, other=0)
     h = _shift_xor(h, 30) * m1
     h = _shift_xor(h, 27) * m2
     h = _shift_xor(h, 31)
@@ -39,8 +47,20 @@ def _kernel(rows, offsets, out, constants, total, width, m1, m2, block: tl.const
     angle = h.to(tl.int32).to(tl.float64) * turn
     uniform = ((h >> 32).to(tl.int32).to(tl.float64) + middle) * unit
     radius = libdevice.sqrt(libdevice.log(uniform) * factor)
-    tl.store(out + 2 * at, radius * libdevice.cos(angle), mask=inside)
-    tl.store(out + 2 * at + 1, radius * libdevice.sin(angle), mask=inside)
+    re, im = radius * libdevice.cos(angle), radius * libdevice.sin(angle)
+    here = at.to(tl.int64) * 2
+    if split:
+        start_re = tl.load(parent + here, mask=inside, other=0)
+        start_im = tl.load(parent + here + 1, mask=inside, other=0)
+        first = (row.to(tl.int64) * 2 * width + column) * 2
+        second = first + 2 * width
+        tl.store(out + first, start_re + re, mask=inside)
+        tl.store(out + first + 1, start_im + im, mask=inside)
+        tl.store(out + second, start_re - re, mask=inside)
+        tl.store(out + second + 1, start_im - im, mask=inside)
+    else:
+        tl.store(out + here, re, mask=inside)
+        tl.store(out + here + 1, im, mask=inside)
 
 
 @functools.lru_cache(maxsize=64)
@@ -50,11 +70,22 @@ def _constants(scale: float, device: torch.device) -> Tensor:
     return torch.tensor(values, dtype=torch.float64, device=device)
 
 
-def box_muller(rows: Tensor, offsets: Tensor, scale: float, factors: tuple[int, int]) -> Tensor:
-    """scale (a + ib) for every row state and mode offset: complex128 (rows, modes)."""
-    out = torch.empty((rows.numel(), offsets.numel()), dtype=torch.complex128, device=rows.device)
-    if total := out.numel():
-        values = _constants(scale, rows.device)
+def box_muller(
+    rows: Tensor, offsets: Tensor, scale: float, factors: tuple[int, int], parent: Tensor | None = None
+) -> Tensor:
+    """z = scale (a + ib) for every row state and mode offset: complex128 (rows, modes).
+
+    With ``parent`` (rows, modes): (rows, 2, modes) with parent + z and parent - z.
+    """
+    total, width = rows.numel() * offsets.numel(), offsets.numel()
+    shape = (rows.numel(), width) if parent is None else (rows.numel(), 2, width)
+    out = torch.empty(shape, dtype=torch.complex128, device=rows.device)
+    if total:
+        values, target = _constants(scale, rows.device), torch.view_as_real(out)
+        source = target if parent is None else torch.view_as_real(parent.contiguous())
         grid = (triton.cdiv(total, _BLOCK),)
-        _kernel[grid](rows, offsets, torch.view_as_real(out), values, total, offsets.numel(), *factors, _BLOCK)
+        wide = total + _BLOCK >= 1 << 31
+        _kernel[grid](
+            rows, offsets, source, target, values, total, width, *factors, parent is not None, wide, _BLOCK
+        )  # fmt: skip
     return out

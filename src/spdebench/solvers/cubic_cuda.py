@@ -11,13 +11,16 @@ _BLOCK = 1024
 
 
 @triton.jit
-def _kernel(u, dw, growth, factors, out, total, stride, width: tl.constexpr, block: tl.constexpr):
-    at = tl.program_id(0).to(tl.int64) * block + tl.arange(0, block).to(tl.int64)
-    inside = at < total
-    x = tl.load(u + at, mask=inside, other=0)
-    noise = tl.load(dw + at // width * stride + at % width, mask=inside, other=0)
+def _kernel(u, dw, growth, factors, out, count, stride, width, samples: tl.constexpr, block: tl.constexpr):
+    """Some points of some samples a program: no index is divided."""
+    row = (tl.program_id(0) * samples + tl.arange(0, samples))[:, None]
+    at = (tl.program_id(1) * block + tl.arange(0, block))[None, :]
+    inside = (row < count) & (at < width)
+    place = row.to(tl.int64) * width + at
+    x = tl.load(u + place, mask=inside, other=0)
+    noise = tl.load(dw + row.to(tl.int64) * stride + at, mask=inside, other=0)
     g, cube, gain = tl.load(growth), tl.load(factors), tl.load(factors + 1)  # a literal would be rounded to float32
-    tl.store(out + at, x * (g + cube * x * x) + gain * noise, mask=inside)
+    tl.store(out + place, x * (g + cube * x * x) + gain * noise, mask=inside)
 
 
 def cubic(u: Tensor, dw: Tensor, growth: Tensor, factors: Tensor) -> Tensor:
@@ -25,7 +28,9 @@ def cubic(u: Tensor, dw: Tensor, growth: Tensor, factors: Tensor) -> Tensor:
     u = u.contiguous()
     if not dw[0].is_contiguous():
         dw = dw.contiguous()
-    out = torch.empty_like(u)
-    grid = (triton.cdiv(u.numel(), _BLOCK),)
-    _kernel[grid](u, dw, growth, factors, out, u.numel(), dw.stride(0), u[0].numel(), _BLOCK)
+    out, count, width = torch.empty_like(u), len(u), u[0].numel()
+    block = min(_BLOCK, triton.next_power_of_2(width))
+    samples = _BLOCK // block
+    grid = (triton.cdiv(count, samples), triton.cdiv(width, block))
+    _kernel[grid](u, dw, growth, factors, out, count, dw.stride(0), width, samples, block)
     return out

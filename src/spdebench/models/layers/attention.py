@@ -12,10 +12,12 @@ q, the product, W_o). Biases of k and v drop out of k^ and v^; they exist in the
 from __future__ import annotations
 
 import torch
-import torch.nn.functional as F
 from torch import Tensor, nn
 
 from spdebench.errors import UserError
+from spdebench.models.layers.linear import affine, gram
+from spdebench.models.layers.mlp import mlp
+from spdebench.models.layers.norm import LayerNorm
 
 EPS = 1e-5
 
@@ -42,14 +44,14 @@ class GalerkinAttention(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         centred = x - x.mean(1, keepdim=True)  # before the product: reduced-precision products must not cancel
-        moment = centred.transpose(1, 2) @ centred / x.shape[1]
+        moment = gram(centred, centred) / x.shape[1]
         key, value = self.key.weight, self.value.weight
         k, v = key @ moment, value @ moment
         across = k @ value.T * self.heads_mask
         across = across * _inverse_root(k, key).unsqueeze(2) * _inverse_root(v, value).unsqueeze(1)
         onwards = across @ self.out.weight.T
         shift = (self.query.bias @ onwards + self.out.bias).unsqueeze(1)
-        return torch.baddbmm(shift, x, self.query.weight.T @ onwards)
+        return affine(shift, x, self.query.weight.T @ onwards)
 
 
 def _inverse_root(product: Tensor, weight: Tensor) -> Tensor:
@@ -62,10 +64,10 @@ class GalerkinBlock(nn.Module):
 
     def __init__(self, width: int, heads: int, hidden: int, *, dead_biases: bool = False) -> None:
         super().__init__()
-        self.norm_attention, self.norm_feed = nn.LayerNorm(width), nn.LayerNorm(width)
+        self.norm_attention, self.norm_feed = LayerNorm(width), LayerNorm(width)
         self.attention = GalerkinAttention(width, heads, dead_biases=dead_biases)
         self.up, self.down = nn.Linear(width, hidden), nn.Linear(hidden, width)
 
     def forward(self, x: Tensor) -> Tensor:
         x = x + self.attention(self.norm_attention(x))
-        return x + self.down(F.gelu(self.up(self.norm_feed(x))))
+        return x + mlp(self.norm_feed(x), self.up, self.down)

@@ -12,6 +12,8 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
+from spdebench.models.layers.linear import Linear
+from spdebench.models.layers.mlp import MLP
 from spdebench.models.layers.spectral import Fourier, Modes, mix
 
 
@@ -58,8 +60,8 @@ class FourierTrunk(nn.Module):
         padded = None if lengths is None else (lengths[0] + padding, *lengths[1:])
         self.fourier = Fourier(kept, padded)
         self.spectral = nn.ModuleList(SpectralWeights(kept, width, published=published) for _ in range(layers))
-        self.local = nn.ModuleList(nn.Linear(width, width) for _ in range(layers))
-        self.decode = nn.Sequential(nn.Linear(width, decoder), nn.GELU(), nn.Linear(decoder, 1))
+        self.local = nn.ModuleList(Linear(width, width) for _ in range(layers))
+        self.decode = MLP(width, decoder, 1)
 
     def forward(self, h: Tensor) -> Tensor:
         """(B, T, X.., width) -> u (B, T, X..). Fastest on a view of a (T, X.., B, width) array: samples go next to the

@@ -21,6 +21,7 @@ import torch
 from torch import Tensor, nn
 
 from spdebench.errors import UserError
+from spdebench.models.layers.fused import fusable
 
 
 @dataclass(frozen=True)
@@ -205,6 +206,10 @@ def _join(z: Tensor, axis: int, low: int, high: int) -> Tensor:
 
     c and s are complex numbers, their parts along the first axis.
     """
+    if fusable(z):
+        from spdebench.models.layers import spectral_cuda
+
+        return spectral_cuda.join(z, axis, low, high)
     top = max(low, high)
     c, s = z.narrow(axis, 0, top + 1), _turned(z.narrow(axis, top + 1, top))
     below = c.narrow(axis, 1, low) - s.narrow(axis, 0, low)
@@ -214,6 +219,10 @@ def _join(z: Tensor, axis: int, low: int, high: int) -> Tensor:
 
 def _part(z: Tensor, axis: int, low: int, high: int) -> Tensor:
     """The transpose of `_join`."""
+    if fusable(z):
+        from spdebench.models.layers import spectral_cuda
+
+        return spectral_cuda.part(z, axis, low, high)
     both = min(low, high)
     below, middle, above = z.split([low, 1, high], axis)
     shared_below, shared_above = below.narrow(axis, 0, both), above.narrow(axis, 0, both)
@@ -239,30 +248,49 @@ def mix(z: Tensor, weight: Tensor) -> Tensor:
 
 
 class _Mixing(torch.autograd.Function):
-    """Four real products a mode, accumulated in place; the gradients are z^H g and g W^H."""
+    """z W for every mode; the gradients are g W^H and z^H g."""
 
     @staticmethod
     def forward(ctx: Any, z: Tensor, weight: Tensor) -> Tensor:
         ctx.save_for_backward(z, weight)
-        (a, b), (p, q) = z.unbind(0), weight.unbind(0)
-        y = z.new_empty(*z.shape[:-1], weight.shape[-1])
-        y[0].baddbmm_(a, p, beta=0).baddbmm_(b, q, alpha=-1)
-        y[1].baddbmm_(a, q, beta=0).baddbmm_(b, p)
-        return y
+        return _kernels(z, weight).apply(z, weight)
 
     @staticmethod
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, Tensor | None]:  # type: ignore[override]
         z, weight = ctx.saved_tensors
-        r, s = grad.unbind(0)
-        to_z = to_weight = None
-        if ctx.needs_input_grad[0]:
-            p, q = weight.mT.unbind(0)
-            to_z = torch.empty_like(z)
-            to_z[0].baddbmm_(r, p, beta=0).baddbmm_(s, q)
-            to_z[1].baddbmm_(s, p, beta=0).baddbmm_(r, q, alpha=-1)
-        if ctx.needs_input_grad[1]:
-            a, b = z.mT.unbind(0)
-            to_weight = torch.empty_like(weight)
-            to_weight[0].baddbmm_(a, r, beta=0).baddbmm_(b, s)
-            to_weight[1].baddbmm_(a, s, beta=0).baddbmm_(b, r, alpha=-1)
+        grad = grad.contiguous()
+        kernels = _kernels(z, weight)
+        to_z = kernels.apply(grad, weight, adjoint=True) if ctx.needs_input_grad[0] else None
+        to_weight = kernels.weight_gradient(z, grad) if ctx.needs_input_grad[1] else None
         return to_z, to_weight
+
+
+def _kernels(z: Tensor, weight: Tensor) -> Any:
+    """What multiplies mode by mode: one kernel on a GPU where it fits, else batched products."""
+    if fusable(z, weight):
+        from spdebench.models.layers import spectral_cuda
+
+        if spectral_cuda.takes(z, weight):
+            return spectral_cuda
+    return _Batched
+
+
+class _Batched:
+    """Four real products a mode, accumulated in place."""
+
+    @staticmethod
+    def apply(z: Tensor, weight: Tensor, *, adjoint: bool = False) -> Tensor:
+        (a, b), (p, q) = z.unbind(0), (weight.mT if adjoint else weight).unbind(0)
+        sign = -1 if adjoint else 1
+        y = z.new_empty(*z.shape[:-1], p.shape[-1])
+        y[0].baddbmm_(a, p, beta=0).baddbmm_(b, q, alpha=-sign)
+        y[1].baddbmm_(b, p, beta=0).baddbmm_(a, q, alpha=sign)
+        return y
+
+    @staticmethod
+    def weight_gradient(z: Tensor, grad: Tensor) -> Tensor:
+        (a, b), (r, s) = z.mT.unbind(0), grad.unbind(0)
+        out = z.new_empty(2, z.shape[1], z.shape[-1], grad.shape[-1])
+        out[0].baddbmm_(a, r, beta=0).baddbmm_(b, s)
+        out[1].baddbmm_(a, s, beta=0).baddbmm_(b, r, alpha=-1)
+        return out

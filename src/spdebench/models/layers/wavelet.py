@@ -17,10 +17,10 @@ from __future__ import annotations
 
 import numpy as np
 import torch
-import torch.nn.functional as F
 from torch import Tensor, nn
 
 from spdebench.errors import UserError
+from spdebench.models.layers.linear import linear
 from spdebench.models.layers.wavelet_filters import scaling_filter
 
 
@@ -117,5 +117,5 @@ class WaveletLayer(nn.Module):
         bands = torch.matmul(self.forth_x, rows).view(b, kt * kx, c).transpose(0, 1)
         change = torch.baddbmm(bands, bands, self.weight, beta=-1).transpose(0, 1).reshape(b, kt, kx, c)
         rows = torch.matmul(self.back_x, change).view(b, kt, x * c)
-        own = F.linear(v, self.pointwise.weight + self.eye, self.pointwise.bias).view(b, t, x * c)
+        own = linear(v, self.pointwise.weight + self.eye, self.pointwise.bias).view(b, t, x * c)
         return torch.baddbmm(own, self.back_t.expand(b, -1, -1), rows).view(b, t, x, c)

@@ -15,6 +15,7 @@ from spdebench.errors import UserError
 from spdebench.models.base import Config, Features, OperatorModel
 from spdebench.models.layers.coordinates import coordinates
 from spdebench.models.layers.fourier import FourierTrunk
+from spdebench.models.layers.linear import linear
 from spdebench.models.regularity.features import Scales, TreeFeatures
 from spdebench.models.regularity.schemes import Kind
 from spdebench.models.regularity.trees import DEGREE, Tree, grow
@@ -129,7 +130,7 @@ class TrunkOnTrees(TreeModel):
         *weights, last = self.lift.weight.split([*(c.shape[-1] for c in channels), places.shape[-1]], dim=1)
         h = functional.linear(places, last, self.lift.bias)
         for values, weight in zip(channels, weights, strict=True):
-            h = h + functional.linear(values, weight)
+            h = h + linear(values, weight)
         return self.trunk(h) * self.solution.size
 
     def _places(self, field: Tensor) -> Tensor:

@@ -1,0 +1,93 @@
+"""x W' + b on arrays of many rows and few columns, with gradients of W and b that fill a GPU.
+
+    dL/dW = g' x = sum_s g_s' x_s,   dL/db = sum_s 1' g_s
+
+over pieces s of the rows: a batch of products and a short sum. One product (and one sum) over 10^5 rows is left to a
+few of the GPU's processors.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+
+from spdebench.models.layers.fused import ours
+
+PIECE = 512  # rows of a piece, about
+
+
+class Linear(nn.Linear):
+    """`nn.Linear`, the same numbers."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        return linear(x, self.weight, self.bias)
+
+
+def linear(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
+    """x W' + b along the last axis."""
+    if _pays(x, x.numel() // x.shape[-1]):
+        return _Tall.apply(x, weight, bias)  # type: ignore[no-any-return]
+    return functional.linear(x, weight, bias)
+
+
+def affine(shift: Tensor, x: Tensor, matrix: Tensor) -> Tensor:
+    """shift + x M for every sample by itself: shift (B, 1, D), x (B, n, C), M (B, C, D)."""
+    return _Affine.apply(shift, x, matrix) if _pays(x, x.shape[1]) else torch.baddbmm(shift, x, matrix)  # type: ignore[no-any-return]
+
+
+def gram(g: Tensor, x: Tensor) -> Tensor:
+    """g' x for g (.., n, C) and x (.., n, D): (.., C, D)."""
+    n = g.shape[-2]
+    if not _pays(g, n):
+        return g.mT @ x
+    a, b = _cut(g), _cut(x)
+    return torch.bmm(a.flatten(0, -3).mT, b.flatten(0, -3)).unflatten(0, a.shape[:-2]).sum(-3)
+
+
+def _pays(x: Tensor, rows: int) -> bool:
+    """Whether cutting rows into pieces is worth it: many of them on a GPU."""
+    return ours(x) and pieces(rows) > 1
+
+
+def pieces(rows: int) -> int:
+    """Into how many equal pieces rows are cut: the divisor that makes them about `PIECE` long, 1 for few rows."""
+    wanted = rows // PIECE
+    return next((s for s in range(wanted, wanted // 4, -1) if rows % s == 0), 1) if wanted >= 8 else 1
+
+
+def _cut(x: Tensor) -> Tensor:
+    """(.., n, C) -> (.., s, n/s, C)."""
+    return x.contiguous().unflatten(-2, (pieces(x.shape[-2]), -1))
+
+
+class _Tall(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
+        ctx.save_for_backward(x, weight)
+        return functional.linear(x, weight, bias)
+
+    @staticmethod
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, Tensor | None, Tensor | None]:  # type: ignore[override]
+        x, weight = ctx.saved_tensors
+        to_x, to_weight, to_bias = ctx.needs_input_grad
+        flat = grad.reshape(-1, grad.shape[-1])
+        return (
+            grad @ weight if to_x else None,
+            gram(flat, x.reshape(len(flat), -1)) if to_weight else None,
+            _cut(flat).sum(1).sum(0) if to_bias else None,
+        )
+
+
+class _Affine(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, shift: Tensor, x: Tensor, matrix: Tensor) -> Tensor:
+        ctx.save_for_backward(x, matrix)
+        return torch.baddbmm(shift, x, matrix)
+
+    @staticmethod
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, Tensor, Tensor]:  # type: ignore[override]
+        x, matrix = ctx.saved_tensors
+        return _cut(grad).sum(2).sum(1, keepdim=True), grad @ matrix.mT, gram(x, grad)

@@ -1,0 +1,61 @@
+"""A pointwise perceptron with one hidden layer on tall arrays:  y = B act(A x + a) + b,  act = relu or gelu.
+
+On a GPU one kernel reads x and writes y, and one reads x and dL/dy and writes dL/dx and partial sums of the parameters'
+gradients: the hidden layer, four times wider than x, is never written.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+
+from spdebench.models.layers.fused import fusable
+from spdebench.models.layers.linear import Linear
+
+Activation = Literal["relu", "gelu"]
+
+
+class MLP(nn.Sequential):
+    """Linear, activation, linear: the modules 0, 1 and 2."""
+
+    def __init__(self, width: int, hidden: int, out: int, activation: Activation = "gelu") -> None:
+        act = nn.GELU() if activation == "gelu" else nn.ReLU(inplace=True)
+        super().__init__(Linear(width, hidden), act, Linear(hidden, out))
+        self.activation = activation
+
+    def forward(self, x: Tensor) -> Tensor:  # type: ignore[override]
+        first, _, second = self
+        assert isinstance(first, nn.Linear) and isinstance(second, nn.Linear)
+        return mlp(x, first, second, self.activation)
+
+
+def mlp(x: Tensor, first: nn.Linear, second: nn.Linear, activation: Activation = "gelu") -> Tensor:
+    """second(act(first(x))) along the last axis."""
+    if fusable(x, first.weight):
+        from spdebench.models.layers import mlp_cuda
+
+        if mlp_cuda.takes(first.in_features, first.out_features, second.out_features):
+            parameters = first.weight, first.bias, second.weight, second.bias
+            return _Fused.apply(x, *parameters, activation)  # type: ignore[no-any-return]
+    hidden = first(x)
+    return second(functional.gelu(hidden) if activation == "gelu" else functional.relu(hidden, inplace=True))
+
+
+class _Fused(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, x: Tensor, a: Tensor, b: Tensor, c: Tensor, d: Tensor, activation: str) -> Tensor:
+        from spdebench.models.layers import mlp_cuda
+
+        x, ctx.activation = x.contiguous(), activation
+        ctx.save_for_backward(x, a, b, c, d)
+        return mlp_cuda.forward(x, a, b, c, d, activation)
+
+    @staticmethod
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:  # type: ignore[override]
+        from spdebench.models.layers import mlp_cuda
+
+        x, a, b, c, d = ctx.saved_tensors
+        return (*mlp_cuda.backward(grad.contiguous(), x, a, b, c, d, ctx.activation), None)

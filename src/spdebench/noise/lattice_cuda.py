@@ -1,0 +1,36 @@
+"""out_t = factor_t member_{source_t} on complex numbers in one pass for NVIDIA GPUs (Triton)."""
+
+from __future__ import annotations
+
+import torch
+import triton
+import triton.language as tl
+from torch import Tensor
+
+_BLOCK = 1024
+
+
+@triton.jit
+def _kernel(members, source, factor, out, size, count, step: tl.constexpr, block: tl.constexpr):
+    """One row of members and some targets a program; ``step`` is 2 where real and imaginary part have own factors."""
+    row = tl.program_id(0).to(tl.int64)
+    at = tl.program_id(1) * block + tl.arange(0, block)
+    inside = at < count
+    place = (row * size + tl.load(source + at, mask=inside, other=0)) * 2
+    target = (row * count + at) * 2
+    first = tl.load(factor + at * step, mask=inside, other=0)
+    second = tl.load(factor + at * step + step - 1, mask=inside, other=0)
+    tl.store(out + target, tl.load(members + place, mask=inside, other=0) * first, mask=inside)
+    tl.store(out + target + 1, tl.load(members + place + 1, mask=inside, other=0) * second, mask=inside)
+
+
+def gather(members: Tensor, source: Tensor, factor: Tensor) -> Tensor:
+    """members (.., M) complex128, source (C), factor (C) or (C, 2): (.., C)."""
+    members, count, size = members.contiguous(), source.numel(), members.shape[-1]
+    out = torch.empty((*members.shape[:-1], count), dtype=members.dtype, device=members.device)
+    if rows := out.numel() // max(1, count):
+        block = min(_BLOCK, triton.next_power_of_2(count))
+        _kernel[(rows, triton.cdiv(count, block))](
+            torch.view_as_real(members), source, factor, torch.view_as_real(out), size, count, factor.ndim, block
+        )
+    return out

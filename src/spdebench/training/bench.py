@@ -1,0 +1,186 @@
+"""Runs finished an hour of a device, ours against plain eager training, at the paper's phi41 size.
+
+plain     batches copied from the host, features computed for each batch, every operation of torch launched on its own,
+          the loss read back after every step; the same network, loss and optimiser
+alone     our loop: data on the device, features kept, the step replayed as a CUDA graph, one wait an epoch
+together  the same in several processes at once (on a GPU best under the vendor's multi-process service)
+
+An epoch is that of 840 samples in batches of 20 with its validation on 180; ``gain`` is plain / together.
+"""
+
+from __future__ import annotations
+
+import math
+import multiprocessing
+import statistics
+import tempfile
+import time
+import warnings
+from collections.abc import Sequence
+from multiprocessing.connection import Connection
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from spdebench.data import generate
+from spdebench.equations import EQUATIONS
+from spdebench.errors import UserError
+from spdebench.models import MODELS, OperatorModel
+from spdebench.models.features import prepare_part
+from spdebench.models.layers.fused import plainly
+from spdebench.tasks import Task
+from spdebench.training.identity import identify
+from spdebench.training.loop import Fit
+from spdebench.training.losses import RelativeLoss
+from spdebench.training.steps import adam
+from spdebench.training.train import calibrate
+
+STEPS = 10  # plain steps that are timed, after as many that warm up
+EPOCHS = 3
+
+
+def bench(
+    names: Sequence[str] = (), *, device: str = "cuda", together: int = 8, samples: int = 1200
+) -> list[dict[str, Any]]:
+    """A row a model: ms an epoch (plain, alone, together: wall time / epochs of all), the gain, and errors."""
+    chosen = list(names) or [n for n in MODELS if MODELS[n].trainable]
+    for name in chosen:
+        if not MODELS[name].trainable:
+            raise UserError(f"model '{name}' is not trained; choose among {', '.join(_trained())}")
+    with tempfile.TemporaryDirectory() as folder:
+        path = generate(EQUATIONS["phi41"](), n=samples, out=folder, device=device)
+        task = Task(path)
+        rows = []
+        for name in chosen:
+            with plainly():
+                plain = _plain(name, task, device)
+            alone, fit = _alone(name, task, device)
+            rows.append({"model": name, "plain": plain, "alone": alone, "val": fit.log[-1]["val"], "graph": fit.graph})
+            del fit
+            _release(device)
+        shared = _together(chosen, path, device, together) if together > 1 else [row["alone"] for row in rows]
+    return [row | {"together": ms, "gain": row["plain"] / ms} for row, ms in zip(rows, shared, strict=True)]
+
+
+def geometric_mean(values: Sequence[float]) -> float:
+    return math.exp(statistics.fmean(map(math.log, values)))
+
+
+def _trained() -> list[str]:
+    return [n for n in MODELS if MODELS[n].trainable]
+
+
+def _model(name: str, task: Task, device: str) -> tuple[OperatorModel, Any]:
+    spec = identify(name, task, {}, {"epochs": 1000, "stop": 0})
+    return spec.build().to(device), spec.train_options
+
+
+# --- plain --------------------------------------------------------------------------------------------------------
+def _plain(name: str, task: Task, device: str) -> float:
+    """ms an epoch: the steps of one and the validation, from a few of them."""
+    model, options = _model(name, task, device)
+    calibrate(model, prepare_part(model, task.train))
+    optimiser = adam(model, options.lr, options.weight_decay, torch.device(device))
+    loss = RelativeLoss(options.loss, model.setting.grid, torch.device(device))
+    order = torch.randperm(len(task.train))[: STEPS * options.batch].split(options.batch)
+
+    def step(rows: torch.Tensor) -> None:
+        target = task.train.u[rows].to(device)
+        features = model.prepare(task.train.batch(rows).to(device))
+        optimiser.zero_grad()
+        value = loss(model(features), target, loss.scale(target))
+        value.backward()
+        if options.clip:
+            torch.nn.utils.clip_grad_norm_(model.parameters(), options.clip)
+        optimiser.step()
+        value.item()
+
+    for rows in order:
+        step(rows)
+    start = time.perf_counter()
+    for rows in order:
+        step(rows)
+    each = (time.perf_counter() - start) / len(order)
+    return 1e3 * (each * math.ceil(len(task.train) / options.batch) + _plain_validation(model, task, loss, device))
+
+
+@torch.no_grad()
+def _plain_validation(model: OperatorModel, task: Task, loss: RelativeLoss, device: str) -> float:
+    def once() -> None:
+        for start in range(0, len(task.val), 100):
+            rows = slice(start, start + 100)
+            target = task.val.u[rows].to(device)
+            features = model.prepare(task.val.batch(rows).to(device))
+            float((loss.errors(model(features), target) * loss.scale(target)).sum())
+
+    model.eval()
+    once()
+    start = time.perf_counter()
+    once()
+    return time.perf_counter() - start
+
+
+# --- ours ---------------------------------------------------------------------------------------------------------
+def _fit(name: str, task: Task, device: str) -> Fit:
+    model, options = _model(name, task, device)
+    train, val = (prepare_part(model, part) for part in (task.train, task.val))
+    calibrate(model, train)
+    return Fit(model, train, val, options)
+
+
+def _alone(name: str, task: Task, device: str) -> tuple[float, Fit]:
+    fit = _fit(name, task, device)
+    fit.run_epoch()  # captures
+    return 1e3 * min(fit.run_epoch()["seconds"] for _ in range(EPOCHS)), fit
+
+
+def _together(names: Sequence[str], path: Path, device: str, count: int) -> list[float]:
+    """ms of wall time an epoch while ``count`` processes train the same model side by side, for each model."""
+    context = multiprocessing.get_context("spawn")
+    start, end = context.Barrier(count), context.Barrier(count)
+    pipes, processes = [], []
+    for _ in range(count):
+        mine, theirs = context.Pipe()
+        process = context.Process(target=_worker, args=(list(names), path, device, start, end, theirs), daemon=True)
+        process.start()
+        theirs.close()
+        pipes.append(mine)
+        processes.append(process)
+    try:
+        return [_collect(pipes) / (count * EPOCHS) for _ in names]
+    finally:
+        for process in processes:
+            process.terminate()
+
+
+def _collect(pipes: Sequence[Connection]) -> float:
+    """The longest time of all workers, ms."""
+    try:
+        return max(float(pipe.recv()) for pipe in pipes)
+    except EOFError:
+        raise UserError(
+            "a worker ended before it was timed (out of memory?); measure with fewer side by side"
+        ) from None
+
+
+def _worker(names: list[str], path: Path, device: str, start: Any, end: Any, pipe: Connection) -> None:
+    torch.set_num_threads(1)
+    warnings.simplefilter("ignore")
+    task = Task(path)
+    for name in names:
+        fit = _fit(name, task, device)
+        fit.run_epoch()
+        start.wait()
+        began = time.perf_counter()
+        for _ in range(EPOCHS):
+            fit.run_epoch()
+        end.wait()
+        pipe.send(1e3 * (time.perf_counter() - began))
+        del fit
+        _release(device)
+
+
+def _release(device: str) -> None:
+    if torch.device(device).type == "cuda":
+        torch.cuda.empty_cache()

@@ -1,0 +1,87 @@
+"""Layers that have kernels of their own on a GPU: the same numbers and gradients as torch's own operations there."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import pytest
+import torch
+from torch import Tensor
+
+from spdebench.models.layers import attention, linear, spectral
+from spdebench.models.layers.fused import fusable, plainly
+from spdebench.models.layers.mlp import MLP
+from spdebench.models.layers.norm import LayerNorm
+
+pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
+
+
+def close(work: Callable[[], Tensor], inputs: Sequence[Tensor], tolerance: float = 2e-5) -> None:
+    """Value and gradients of ``work`` with our kernels against torch's, relative to the largest entry."""
+    results = []
+    for plain in (False, True):
+        if plain:
+            with plainly():
+                out = work()
+                weights = torch.linspace(-1, 1, out.numel(), device=out.device).view_as(out).sin()
+                results.append([out, *torch.autograd.grad(out, inputs, weights)])
+        else:
+            out = work()
+            weights = torch.linspace(-1, 1, out.numel(), device=out.device).view_as(out).sin()
+            results.append([out, *torch.autograd.grad(out, inputs, weights)])
+    for ours, theirs in zip(*results, strict=True):
+        assert float((ours - theirs).abs().max()) <= tolerance * float(theirs.abs().max())
+
+
+def normal(*shape: int) -> Tensor:
+    generator = torch.Generator().manual_seed(sum(shape))
+    return torch.randn(shape, generator=generator).cuda().requires_grad_()
+
+
+@pytest.fixture(autouse=True)
+def kernels_are_there() -> None:
+    assert fusable(torch.zeros(1, device="cuda"))
+
+
+@pytest.mark.parametrize(("width", "hidden", "out"), [(32, 128, 1), (10, 32, 1), (32, 128, 32), (8, 20, 3)])
+@pytest.mark.parametrize("activation", ["relu", "gelu"])
+def test_mlp(width: int, hidden: int, out: int, activation: str) -> None:
+    layer = MLP(width, hidden, out, activation).cuda()  # type: ignore[arg-type]
+    x = normal(51, 127, width)
+    close(lambda: layer(x), [x, *layer.parameters()])
+
+
+@pytest.mark.parametrize("shape", [(20, 6528, 32), (3, 7, 20)])
+def test_layer_norm(shape: tuple[int, ...]) -> None:
+    layer, x = LayerNorm(shape[-1]).cuda(), normal(*shape)
+    with torch.no_grad():
+        layer.weight.normal_()
+        layer.bias.normal_()
+    close(lambda: layer(x), [x, layer.weight, layer.bias])
+
+
+@pytest.mark.parametrize("rows", [(51, 128, 20), (13, 7)])
+def test_tall_linear(rows: tuple[int, ...]) -> None:
+    layer, x = linear.Linear(32, 24).cuda(), normal(*rows, 32)
+    close(lambda: layer(x), [x, *layer.parameters()])
+
+
+def test_attention() -> None:
+    layer, x = attention.GalerkinBlock(32, 4, 128).cuda(), normal(4, 6528, 32)
+    close(lambda: layer(x), [x, *layer.parameters()], 1e-4)
+
+
+@pytest.mark.parametrize(
+    ("modes", "lengths"), [((32, 25), (57, 128)), ((5, 4, 6), (20, 16, 12)), ((3, 2, 4, 3), (9, 8, 8, 8))]
+)
+def test_fourier_layer(modes: tuple[int, ...], lengths: tuple[int, ...]) -> None:
+    kept = spectral.Modes.half(modes)
+    transform = spectral.Fourier(kept, lengths).cuda()
+    h, weight = normal(*lengths, 20, 8), normal(2, *kept.shape, 8, 8)
+    close(lambda: transform.inverse(spectral.mix(transform(h), weight), lengths), [h, weight])
+
+
+@pytest.mark.parametrize(("batch", "c", "d"), [(20, 32, 32), (100, 8, 8), (5, 20, 12)])
+def test_mixing(batch: int, c: int, d: int) -> None:
+    z, weight = normal(2, 40, batch, c), normal(2, 39, c, d)
+    close(lambda: spectral.mix(z[:, 1:], weight), [z, weight])
