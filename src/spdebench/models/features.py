@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import dataclasses
 import hashlib
-import io
 import math
 import warnings
 from dataclasses import dataclass
@@ -18,9 +17,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from spdebench import spec
+from spdebench import spec, tensors
 from spdebench.errors import UserError
-from spdebench.files import replacing
 from spdebench.models.base import Features, OperatorModel
 from spdebench.tasks import Part
 from spdebench.version import __version__
@@ -135,18 +133,20 @@ def _cached(model: OperatorModel, part: Part, where: torch.device, folder: Path)
     path = Path(folder) / f"{model.name}-{features_key(model, part)}.pt"
     if path.exists():
         try:
-            found = torch.load(path, map_location="cpu", weights_only=True)
-            return {key: _put(values, where, model) for key, values in found.items()}
-        except Exception as error:  # a damaged file raises whatever its damage leads to
-            warnings.warn(
-                f"{path} cannot be read ({type(error).__name__}); its features are computed again", stacklevel=2
-            )
+            return {key: _put(values, where, model) for key, values in _read(path, len(part)).items()}
+        except (OSError, ValueError) as error:
+            warnings.warn(f"{path} cannot be read ({error}); its features are computed again", stacklevel=2)
     features = _computed(model, part, where)
     try:
-        buffer = io.BytesIO()
-        torch.save({key: values.cpu() for key, values in features.items()}, buffer)
-        with replacing(path) as temporary:
-            temporary.write_bytes(buffer.getbuffer())
+        tensors.save(path, {key: values.cpu() for key, values in features.items()})
     except UserError as error:  # a full disk must not cost a run: they are only kept for the next one
         warnings.warn(f"features are not kept: {error}", stacklevel=2)
     return features
+
+
+def _read(path: Path, rows: int) -> Features:
+    found = tensors.load(path)
+    for key, values in found.items():
+        if not isinstance(values, Tensor) or values.ndim == 0 or len(values) != rows or not values.is_contiguous():
+            raise ValueError(f"'{key}' is no feature of {rows} samples")
+    return found

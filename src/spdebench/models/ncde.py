@@ -13,7 +13,7 @@ import torch
 from torch import Tensor, nn
 
 from spdebench.models.base import Config, Features
-from spdebench.models.paths import DrivenModel, MatrixField, Solver, integrate
+from spdebench.models.paths import DrivenModel, MatrixField, Solver, integrate, product
 from spdebench.tasks import Setting
 
 
@@ -78,4 +78,5 @@ class NCDE(PathModel, name="ncde"):
         self.field = MatrixField(config.hidden, setting.grid.points[0] + 1, config.width)
 
     def trajectory(self, start: Tensor, increments: Tensor) -> Tensor:
-        return integrate(self.field.product, start, increments, self.solver)
+        start, field = self.field.bind(start)
+        return integrate(product(field), start, increments, self.solver)

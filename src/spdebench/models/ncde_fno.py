@@ -18,7 +18,8 @@ from torch.nn import functional
 
 from spdebench.errors import UserError
 from spdebench.models.base import Config, Features
-from spdebench.models.paths import DrivenModel, Product, Solver, integrate
+from spdebench.models.layers.mlp import MLP
+from spdebench.models.paths import DrivenModel, Map, Product, Solver, Weights, gathered, integrate
 from spdebench.tasks import Setting
 
 
@@ -32,7 +33,7 @@ class NCDEFNOConfig(Config):
 
 
 class Convolution(nn.Module):
-    """v + K * z on ``(X, B, h)`` by real matrix products.
+    """K * z on ``(B, X, h)`` by real matrix products: waves, a matrix a mode, waves.
 
     With z^_k = a - ib (means of z cos and z sin) and the matrices of k and -k folded into P + iQ,
 
@@ -48,18 +49,21 @@ class Convolution(nn.Module):
         shape = (hidden, hidden, modes, 2) if published else (modes // 2 + 1, hidden, hidden, 2)
         self.weight = nn.Parameter(torch.randn(shape) / math.sqrt(2 * hidden))  # from, to
 
-    def bind(self, points: int) -> tuple[Tensor, Tensor]:
-        """What all evaluations of a solve on ``points`` share: matrices ``(k, 2h, 2h)`` and waves ``(2k, X)``."""
+    def matrices(self, points: int) -> Tensor:
+        """((P, Q), (-Q, P)) for every k, ``(k, 2, h, 2, h)``: cosine and sine that they lead to, then a and b."""
         if points < self.modes:
             raise UserError(
                 f"model ncde-fno: a grid of {points} points does not carry {self.modes} modes; use a finer one"
             )
-        p, q = self._centred() if self.published else self._half(points)
-        matrices = torch.cat([torch.cat([p, -q], dim=2), torch.cat([q, p], dim=2)], dim=1) / points
-        k = torch.arange(self.modes // 2 + 1, device=p.device)
-        j = torch.arange(points, device=p.device)
+        p, q = (part.mT for part in (self._centred() if self.published else self._half(points)))
+        return torch.stack([torch.stack([p, q], dim=2), torch.stack([-q, p], dim=2)], dim=1)
+
+    def waves(self, points: int) -> Tensor:
+        """cos(2 pi k x) and sin(2 pi k x) by turns, ``(2k, X)``."""
+        k = torch.arange(self.modes // 2 + 1, device=self.weight.device)
+        j = torch.arange(points, device=self.weight.device)
         angle = (k[:, None] * j % points).double() * (2 * math.pi / points)
-        return matrices, torch.cat([angle.cos(), angle.sin()]).to(p)
+        return torch.stack([angle.cos(), angle.sin()], dim=1).flatten(0, 1).to(self.weight)
 
     def _half(self, points: int) -> tuple[Tensor, Tensor]:
         """k stands for -k too, so it counts twice; 0 and Nyquist are their own opposites."""
@@ -79,17 +83,18 @@ class Convolution(nn.Module):
             out.append(torch.cat([part[half : half + 1], opposite + above]))
         return out[0], out[1]
 
-    @staticmethod
-    def add_to(v: Tensor, z: Tensor, matrices: Tensor, waves: Tensor) -> Tensor:
-        points, batch, h = z.shape
-        a, b = (waves @ z.view(points, -1)).view(2, -1, batch, h)
-        mixed = torch.bmm(torch.cat([a, b], dim=2), matrices)
-        parts = torch.cat([mixed[..., :h], mixed[..., h:]]).view(len(waves), -1)
-        return torch.addmm(v.view(points, -1), waves.T, parts).view_as(z)
+
+def add_convolution(v: Tensor, z: Tensor, waves: Tensor, mix: Map) -> Tensor:
+    """v + K * z in place of v ``(B, X, w)``; ``mix`` leads from ``(B, k, 2h)`` to ``(B, k, 2w)``, a matrix a mode."""
+    batch, rows = len(z), len(waves)
+    waves = waves.expand(batch, -1, -1)
+    spectrum = torch.bmm(waves, z).view(batch, rows // 2, -1)  # (a, b) of a mode side by side
+    parts = mix(spectrum).reshape(batch, rows, -1)
+    return v.baddbmm_(waves.mT.to(v), parts.to(v))
 
 
 class Field(nn.Module):
-    """F(z) dt + G(z) dW on z ``(X, B, h)``, dW ``(X, B)``, dt one step of the clock."""
+    """F(z) dt + G(z) dW on z ``(B, X, h)``, dW ``(B, X)``, dt one step of the clock."""
 
     def __init__(self, config: NCDEFNOConfig, points: int, step: float) -> None:
         super().__init__()
@@ -102,18 +107,35 @@ class Field(nn.Module):
         self.noise = nn.Linear(h, h)
         self.norm = nn.BatchNorm1d(h) if published else nn.Identity()
 
-    def bind(self, points: int) -> Product:
-        """(z, dW) -> F(z) dt + G(z) dW on a grid of ``points``."""
-        matrices, waves = self.kernel.bind(points)
+    def bind(self, start: Tensor) -> tuple[Tensor, Product]:
+        """z_0 and (z, dW) -> F(z) dt + G(z) dW for one solve from there: weight gradients are gathered."""
+        points = start.shape[1]
+        waves = self.kernel.waves(points)
+        layers = (*self._before_gelu(points), *((a.weight, a.bias) for a in (self.outer, self.noise)))
+        start, (local, mix, outer, noise) = gathered(start, *layers)
 
         def product(z: Tensor, dw: Tensor) -> Tensor:
-            v = self.lift(z)
-            mixed = self.kernel.add_to(self.skip(v), v, matrices, waves)
-            drift = self.outer(functional.gelu(self.inner(mixed))).tanh()
-            noise = self.norm(self.noise(z).flatten(0, 1)).view_as(z).tanh()
-            return torch.add(noise * dw[..., None], drift, alpha=self.step)
+            drift = outer(functional.gelu(add_convolution(local(z), z, waves, mix))).tanh()
+            spread = self.norm(noise(z).flatten(0, 1)).view_as(z).tanh()
+            return torch.add(spread * dw[..., None], drift, alpha=self.step)
 
-        return product
+        return start, product
+
+    def _before_gelu(self, points: int) -> tuple[Weights, Weights]:
+        """C (K * v + B v), v = z or a linear map of z, is linear in z: its local part, and a matrix a mode.
+
+        Multiplied out once a solve (in full precision), it costs an evaluation one product less for each layer inside.
+        """
+        with torch.autocast(self.inner.weight.device.type, enabled=False):
+            matrices = self.kernel.matrices(points)
+            weight: Tensor = self.skip.weight
+            bias: Tensor = self.skip.bias
+            if isinstance(self.lift, nn.Linear):
+                constant = (weight + matrices[0, 0, :, 0]) @ self.lift.bias  # of a constant, K sees k = 0
+                weight, bias, matrices = weight @ self.lift.weight, bias + constant, matrices @ self.lift.weight
+            mixing = torch.einsum("wh,kahbg->kawbg", self.inner.weight / points, matrices)  # a and b are means
+            local = self.inner.weight @ weight, self.inner.weight @ bias + self.inner.bias
+            return local, (mixing.flatten(3, 4).flatten(1, 2), None)
 
 
 class NCDEFNO(DrivenModel, name="ncde-fno"):
@@ -138,12 +160,11 @@ class NCDEFNO(DrivenModel, name="ncde-fno"):
         self.solver = config.solver
         self.lift = nn.Linear(1, config.hidden)
         self.field = Field(config, setting.grid.points[0], (setting.frames - 1) ** -0.5)
-        self.readout = nn.Sequential(nn.Linear(config.hidden, config.width), nn.ReLU(), nn.Linear(config.width, 1))
+        self.readout = MLP(config.hidden, config.width, 1, "relu")
 
     def forward(self, features: Features) -> Tensor:
         u0 = features["u0"]
-        start = self.lift(self.initial(u0).T[..., None])  # space first: every map is then one matrix product
-        increments = self.noise(features["dw"][:, 1:]).permute(2, 1, 0)
-        states = integrate(self.field.bind(u0.shape[1]), start, increments, self.solver)[:, 1:]
-        u = self.solution.inverse(self.readout(states).squeeze(-1))  # (X, T - 1, B)
-        return torch.cat([u0[:, None], u.permute(2, 1, 0)], dim=1)
+        start, product = self.field.bind(self.lift(self.initial(u0)[..., None]))
+        states = integrate(product, start, self.noise(features["dw"][:, 1:]), self.solver)[:, 1:]
+        u = self.solution.inverse(self.readout(states).squeeze(-1))
+        return torch.cat([u0[:, None], u], dim=1)

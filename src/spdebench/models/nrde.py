@@ -51,4 +51,5 @@ class NRDE(PathModel, name="nrde"):
         self.field = MatrixField(config.hidden, channels * (channels + 1) // 2, config.width)
 
     def trajectory(self, start: Tensor, increments: Tensor) -> Tensor:
-        return log_ode(self.field, start, increments, self.window, self.area_weight)
+        start, field = self.field.bind(start)
+        return log_ode(field, start, increments, self.window, self.area_weight)

@@ -9,7 +9,7 @@ from overfit import calibrated, errors, tiny, used
 from spdebench import build
 from spdebench.errors import UserError
 from spdebench.models.bench.base import phi41_setting
-from spdebench.models.ncde_fno import Convolution
+from spdebench.models.ncde_fno import Convolution, add_convolution
 from spdebench.signatures import log_signature
 from spdebench.tasks import Batch
 
@@ -74,41 +74,47 @@ def test_without_a_readout_the_mean_is_predicted(name):
 
 
 # --- ncde-fno -----------------------------------------------------------------------------------------------------
+def convolved(layer: Convolution, z: torch.Tensor, v: torch.Tensor | None = None) -> torch.Tensor:
+    """v + K * z on ``(B, X, h)``."""
+    points = z.shape[1]
+    matrices = layer.matrices(points).flatten(3, 4).flatten(1, 2) / points
+    v = torch.zeros_like(z) if v is None else v.clone()
+    return add_convolution(v, z, layer.waves(points), lambda x: torch.einsum("bki,koi->bko", x, matrices))
+
+
 @pytest.mark.parametrize(("points", "modes"), [(16, 8), (16, 16), (15, 15), (16, 7), (12, 1)])
 def test_published_convolution_by_fft(points, modes):
     """Full complex transform, centred window of modes, one matrix a mode, real part."""
     torch.manual_seed(0)
     layer = Convolution(3, modes, published=True).double()
-    z = torch.randn(points, 2, 3, dtype=torch.float64)
+    z = torch.randn(2, points, 3, dtype=torch.float64)
     weight = torch.view_as_complex(layer.weight.detach())  # (from, to, modes)
-    spectrum = torch.zeros(points, 2, 3, dtype=torch.complex128)
+    spectrum = torch.zeros(2, points, 3, dtype=torch.complex128)
     for j in range(modes):
         k = j - modes // 2
-        spectrum[k] = torch.fft.fft(z, dim=0)[k] @ weight[:, :, j]
-    expected = torch.fft.ifft(spectrum, dim=0).real
-    torch.testing.assert_close(layer.add_to(torch.zeros_like(z), z, *layer.bind(points)), expected)
+        spectrum[:, k] = torch.fft.fft(z, dim=1)[:, k] @ weight[:, :, j]
+    torch.testing.assert_close(convolved(layer, z), torch.fft.ifft(spectrum, dim=1).real)
 
 
 @pytest.mark.parametrize(("points", "modes"), [(16, 8), (16, 16), (15, 15)])
 def test_default_convolution_is_that_of_a_real_kernel(points, modes):
     torch.manual_seed(0)
     layer = Convolution(3, modes, published=False).double()
-    z, v = torch.randn(2, points, 2, 3, dtype=torch.float64)
-    half = torch.fft.rfft(z, dim=0)
+    z, v = torch.randn(2, 2, points, 3, dtype=torch.float64)
+    half = torch.fft.rfft(z, dim=1)
     weight = torch.view_as_complex(layer.weight.detach())
     spectrum = torch.zeros_like(half)
-    spectrum[: modes // 2 + 1] = torch.einsum("kbi,kij->kbj", half[: modes // 2 + 1], weight)
-    expected = v + torch.fft.irfft(spectrum, n=points, dim=0)
-    torch.testing.assert_close(layer.add_to(v, z, *layer.bind(points)), expected)
+    spectrum[:, : modes // 2 + 1] = torch.einsum("bki,kij->bkj", half[:, : modes // 2 + 1], weight)
+    torch.testing.assert_close(convolved(layer, z, v), v + torch.fft.irfft(spectrum, n=points, dim=1))
 
 
 def test_convolution_does_not_depend_on_the_grid():
     """A field of few modes has the same convolution on a grid twice as fine."""
+    torch.manual_seed(0)
     layer = Convolution(3, 8, published=False).double()
-    coarse = torch.fft.irfft(torch.randn(4, 2, 3, dtype=torch.complex128), n=16, dim=0, norm="forward")
-    fine = torch.fft.irfft(torch.fft.rfft(coarse, dim=0, norm="forward"), n=32, dim=0, norm="forward")
-    out, same = (layer.add_to(torch.zeros_like(z), z, *layer.bind(len(z))) for z in (coarse, fine))
-    torch.testing.assert_close(same[::2], out)
+    coarse = torch.fft.irfft(torch.randn(2, 4, 3, dtype=torch.complex128), n=16, dim=1, norm="forward")
+    fine = torch.fft.irfft(torch.fft.rfft(coarse, dim=1, norm="forward"), n=32, dim=1, norm="forward")
+    torch.testing.assert_close(convolved(layer, fine)[:, ::2], convolved(layer, coarse))
 
 
 @pytest.mark.parametrize("form", ["default", "published"])

@@ -11,7 +11,7 @@ import torch
 from spdebench.errors import UserError
 from spdebench.models.bench import ncde as bench
 from spdebench.models.layers.normalise import Scale, Standard
-from spdebench.models.paths import MatrixField, integrate, log_ode, partial_log_signatures
+from spdebench.models.paths import MatrixField, integrate, log_ode, logode, partial_log_signatures, product
 from spdebench.signatures import log_signature, signature
 
 ORDERS = {"euler": 1, "heun": 2, "rk4": 4}
@@ -55,11 +55,11 @@ def test_order_of_convergence(solver):
 @pytest.mark.parametrize("solver", ORDERS)
 def test_it_is_causal_and_uses_every_increment(solver):
     f, dx = field(3, 4), paths()
-    z = integrate(f.product, torch.ones(3, 3).double(), dx, solver)
+    z = integrate(product(f), torch.ones(3, 3).double(), dx, solver)
     for n in range(dx.shape[1]):
         other = dx.clone()
         other[:, n] += 1.0
-        moved = integrate(f.product, torch.ones(3, 3).double(), other, solver)
+        moved = integrate(product(f), torch.ones(3, 3).double(), other, solver)
         assert torch.equal(moved[:, : n + 1], z[:, : n + 1])
         assert bool((moved[:, n + 1] != z[:, n + 1]).all())
 
@@ -68,7 +68,7 @@ def test_it_is_causal_and_uses_every_increment(solver):
 def test_gradients_are_those_of_the_steps(solver):
     f, dx = field(2, 2), paths(2, 3, 2)
     start = torch.randn(2, 2, dtype=torch.float64, requires_grad=True)
-    torch.autograd.gradcheck(lambda s, w: integrate(f.product, s, w, solver), (start, dx.requires_grad_()))
+    torch.autograd.gradcheck(lambda s, w: integrate(product(f), s, w, solver), (start, dx.requires_grad_()))
 
 
 def test_an_unknown_solver_is_refused():
@@ -86,7 +86,7 @@ def test_torchcde_agrees_when_it_looks_into_the_interval(solver):
     t = torch.arange(8.0, dtype=torch.float64)
     options = {"perturb": True}
     z = torchcde.cdeint(control, lambda _, z: f(z), start, t, adjoint=False, method=solver, options=options)
-    torch.testing.assert_close(z, integrate(f.product, start, dx, solver), atol=1e-12, rtol=1e-12)
+    torch.testing.assert_close(z, integrate(product(f), start, dx, solver), atol=1e-12, rtol=1e-12)
 
 
 def test_torchcde_as_the_reference_calls_it_lags_by_one_increment():
@@ -96,7 +96,7 @@ def test_torchcde_as_the_reference_calls_it_lags_by_one_increment():
     t = torch.arange(8.0, dtype=torch.float64)
     z = torchcde.cdeint(torchcde.LinearInterpolation(path), lambda _, z: f(z), start, t, adjoint=False, method="euler")
     lagged = torch.cat([dx[:, :1], dx[:, :-1]], dim=1)
-    torch.testing.assert_close(z, integrate(f.product, start, lagged, "euler"), atol=1e-12, rtol=1e-12)
+    torch.testing.assert_close(z, integrate(product(f), start, lagged, "euler"), atol=1e-12, rtol=1e-12)
 
 
 # --- log-signatures -----------------------------------------------------------------------------------------------
@@ -131,6 +131,18 @@ def test_log_ode_frame_by_frame(window):
         expected.append(expected[k] + torch.einsum("bhc,bc->bh", f(expected[k]), piece))
     z = log_ode(f, expected[0], dx, window)
     torch.testing.assert_close(z, torch.stack(expected, dim=1))
+
+
+@pytest.mark.parametrize("numbers", [1, 60, 1 << 20])
+def test_log_ode_does_not_depend_on_how_many_windows_are_formed_together(numbers, monkeypatch):
+    dx, f = paths(), field(3, 10)
+    start = torch.ones(3, 3).double()
+    one = torch.cat([start[:, None], torch.zeros(3, 7, 3).double()], dim=1)
+    for first in range(0, 7, 2):  # by hand, window by window
+        piece = partial_log_signatures(dx[:, first : first + 2])
+        one[:, first + 1 : first + 3] = one[:, [first]] + piece @ f(one[:, first]).mT
+    monkeypatch.setattr(logode, "_TOGETHER", {"cpu": numbers})
+    torch.testing.assert_close(log_ode(f, start, dx, 2), one, atol=1e-14, rtol=1e-13)
 
 
 def test_log_ode_sees_the_order_of_increments_but_never_later_ones():

@@ -5,9 +5,12 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
+from spdebench.models.paths.gather import Map, gathered
+from spdebench.models.paths.integrate import Product
+
 
 class MatrixField(nn.Module):
-    """z ``(B, hidden)`` -> f(z) ``(B, hidden, channels)``; ``product`` contracts it with an increment.
+    """z ``(B, hidden)`` -> f(z) ``(B, hidden, channels)``.
 
     W_2 starts ten times smaller than a linear layer does by default, so that f is nearly constant in z at first and the
     solution nearly linear in the path. With the default the random dependence on z drowns the path's signal: on phi41
@@ -22,9 +25,19 @@ class MatrixField(nn.Module):
             self.outer.weight.mul_(0.1)
         self.shape = (hidden, channels)
 
-    def forward(self, z: Tensor) -> Tensor:
-        return self.outer(self.inner(z).relu()).tanh().unflatten(-1, self.shape)
+    def bind(self, start: Tensor) -> tuple[Tensor, Map]:
+        """z_0 and f for one solve from there: the evaluations' weight gradients are gathered."""
+        inner, outer = ((layer.weight, layer.bias) for layer in (self.inner, self.outer))
+        start, maps = gathered(start, inner, outer)
+        return start, lambda z: self._value(z, *maps)
 
-    def product(self, z: Tensor, increment: Tensor) -> Tensor:
-        """f(z) dX ``(B, hidden)`` for dX ``(B, channels)``."""
-        return torch.bmm(self(z), increment[:, :, None]).squeeze(2)
+    def forward(self, z: Tensor) -> Tensor:
+        return self._value(z, self.inner, self.outer)
+
+    def _value(self, z: Tensor, inner: Map, outer: Map) -> Tensor:
+        return outer(inner(z).relu()).tanh().unflatten(-1, self.shape)
+
+
+def product(field: Map) -> Product:
+    """(z, dX) -> f(z) dX ``(B, hidden)`` for dX ``(B, channels)``."""
+    return lambda z, increment: torch.bmm(field(z), increment[:, :, None]).squeeze(2)

@@ -13,6 +13,9 @@ from collections.abc import Callable
 
 import torch
 from torch import Tensor
+from torch.nn import functional
+
+_TOGETHER = {"cpu": 1 << 20, "cuda": 1 << 25}  # numbers of log-signatures formed at once: what a cache holds, 128 MB
 
 
 def log_ode(
@@ -20,26 +23,36 @@ def log_ode(
 ) -> Tensor:
     """z_0..z_N, ``(B, N + 1, h)``; ``field`` maps z ``(B, h)`` to ``(B, h, log-signature channels)``.
 
-    The last window is shorter when ``window`` does not divide N. Log-signatures live for one window only: those of all
-    frames of all samples of phi41 would fill 2 GB.
+    The last window is shorter when ``window`` does not divide N. Log-signatures are formed for several windows at once
+    but not for all: those of all frames of all samples of phi41 would fill 2 GB.
     """
-    z, frames = start, [start[:, None]]
-    for part in increments.split(window, dim=1):
-        inside = z[:, None] + partial_log_signatures(part, area_weight) @ field(z).transpose(1, 2)
-        frames.append(inside)
-        z = inside[:, -1]
-    return torch.cat(frames, dim=1)
+    frames = [start]
+    for part in increments.split(window * _together(increments, window), dim=1):
+        filled = functional.pad(part, (0, 0, 0, -part.shape[1] % window))
+        pieces = partial_log_signatures(filled.unflatten(1, (-1, window)), area_weight).unbind(1)
+        for piece, passed in zip(pieces, part.split(window, dim=1), strict=True):
+            z = frames[-1]
+            moved = field(z) @ piece[:, : passed.shape[1]].mT
+            frames += (z[:, :, None] + moved).unbind(2)
+    return torch.stack(frames, dim=1)
+
+
+def _together(increments: Tensor, window: int) -> int:
+    """Windows whose log-signatures are formed at once."""
+    batch, _, channels = increments.shape
+    numbers = batch * window * channels * (channels + 1) // 2
+    return max(1, _TOGETHER.get(increments.device.type, 1) // numbers)
 
 
 def partial_log_signatures(increments: Tensor, area_weight: float = 1.0) -> Tensor:
-    """Depth-2 log-signatures from the start to each later point: ``(B, n, d)`` -> ``(B, n, d + d(d-1)/2)``.
+    """Depth-2 log-signatures from the start to each later point: ``(.., n, d)`` -> ``(.., n, d + d(d-1)/2)``.
 
     The last one is `spdebench.signatures.log_signature` of the whole piece, in its order, areas times ``area_weight``.
     """
     channels = increments.shape[-1]
-    reached = increments.cumsum(dim=1)
+    reached = increments.cumsum(dim=-2)
     before = reached - increments
     i, j = torch.triu_indices(channels, channels, 1, device=increments.device)
     left, right = increments[..., i], increments[..., j]
     pieces = before[..., i] * right - before[..., j] * left
-    return torch.cat([reached, pieces.cumsum(dim=1) * (area_weight / 2)], dim=-1)
+    return torch.cat([reached, pieces.cumsum(dim=-2) * (area_weight / 2)], dim=-1)
