@@ -2,36 +2,29 @@
 
 from __future__ import annotations
 
-import io
 import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import torch
-
+from spdebench import tensors
 from spdebench.errors import UserError
-from spdebench.files import replacing
 
 SHARE = 0.02  # of the time that checkpoints may take
 
 
 def save(path: Path, content: dict[str, Any], digest: str) -> None:
     """Write tensors and plain values with the digest of the run they belong to."""
-    buffer = io.BytesIO()  # torch's own writer hides what the system says of a full disk
-    torch.save({**content, "digest": digest}, buffer)
-    with replacing(path) as temporary:
-        temporary.write_bytes(buffer.getbuffer())
+    tensors.save(path, {**content, "digest": digest})
 
 
 def load(path: Path, digest: str) -> dict[str, Any]:
     """What `save` wrote for this run, on the host; anything else is one clear line."""
     try:
-        content = torch.load(path, map_location="cpu", weights_only=True)
-        found = content["digest"]
-    except Exception as error:  # a damaged archive raises whatever its damage leads to
-        raise UserError(f"{path} cannot be read ({type(error).__name__}); remove it to train from the start") from None
-    if found != digest:
+        content = tensors.load(path)
+    except (OSError, ValueError) as error:
+        raise UserError(f"{path} cannot be read ({error}); remove it to train from the start") from None
+    if (found := content.get("digest")) != digest:
         raise UserError(f"{path} belongs to run {found}, not to {digest}; remove it or choose another folder")
     return content
 

@@ -3,80 +3,20 @@
 from __future__ import annotations
 
 import json
-import os
-import socket
-import time
-import warnings
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
+from spdebench import spec
+from spdebench.engines.locks import locked as locked
 from spdebench.errors import UserError
 from spdebench.files import write_text
-
-
-@contextmanager
-def locked(folder: Path, *, pause: float = 0.2) -> Iterator[None]:
-    """Within it the folder is this process's alone; who comes second says so in a line and waits.
-
-    The system holds the lock and drops it with its process, however that ends, so that no lock is ever stale; the file
-    says who has it.
-    """
-    path = folder / "lock"
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o644)
-    except OSError as error:
-        raise UserError(f"cannot write into {folder} ({error.strerror}); choose another folder with --out") from None
-    try:
-        said = False
-        while not _try_lock(descriptor):
-            if not said:
-                said = True
-                warnings.warn(f"{folder.name} is in progress ({_holder(path)}); waiting for it", stacklevel=3)
-            time.sleep(pause)
-        _note(descriptor, json.dumps({"pid": os.getpid(), "host": socket.gethostname()}))
-        try:
-            yield
-        finally:
-            _note(descriptor, "")
-    finally:
-        os.close(descriptor)
-
-
-def _try_lock(descriptor: int) -> bool:
-    try:
-        import fcntl
-    except ImportError:  # a system without such locks: runs are its user's to keep apart
-        return True
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return False
-    except OSError:  # a file system without locks
-        return True
-    return True
-
-
-def _note(descriptor: int, text: str) -> None:
-    with suppress(OSError):  # it is for people; a full disk must not stop a run that has little left to write
-        os.ftruncate(descriptor, 0)
-        os.pwrite(descriptor, text.encode(), 0)
-
-
-def _holder(path: Path) -> str:
-    try:
-        note = json.loads(path.read_text())
-        return f"process {note['pid']} on {note['host']}"
-    except (OSError, ValueError, KeyError):
-        return "another process"
 
 
 def sweep_up(folder: Path) -> None:
     """Remove what a killed process left half-written; only under the lock."""
     for path in folder.glob(".*.tmp"):
-        path.unlink(missing_ok=True)
+        if path.is_symlink() or path.is_file():  # of a link the link itself goes
+            path.unlink(missing_ok=True)
 
 
 class Log:
@@ -102,19 +42,21 @@ def read_log(path: Path) -> list[dict[str, Any]]:
     """The lines written so far; a last one cut short by a kill is left out."""
     if not path.exists():
         return []
-    lines = path.read_text(encoding="utf-8").splitlines()
     out = []
-    for line in lines:
-        try:
-            out.append(json.loads(line))
-        except ValueError:
-            break
+    try:
+        for line in path.read_text(encoding="utf-8").splitlines():
+            entry = spec.loads(line, allow_nan=True)  # a run that diverged
+            if not isinstance(entry, dict) or not isinstance(entry.get("epoch"), int):
+                break
+            out.append(entry)
+    except (OSError, ValueError):
+        pass
     return out
 
 
 def read_json(path: Path) -> Any:
     try:
-        return json.loads(path.read_text(encoding="utf-8"))
+        return spec.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
         raise UserError(f"{path} is not there") from None
     except (OSError, ValueError) as error:

@@ -21,6 +21,8 @@ from spdebench.models import MODELS, OperatorModel
 from spdebench.tasks import Setting, Task, TaskSpec, subsampling
 from spdebench.training.options import TrainOptions, options_for
 
+LARGEST_FIELD = 1 << 16
+"""Of a model's configuration: no width, depth or rank is larger."""
 VERSION = 1
 """Version of the run folder and of the protocol; a reader refuses others."""
 
@@ -62,7 +64,9 @@ class RunSpec:
     @property
     def equation(self) -> str:
         """The equation's name, for people and file names."""
-        return str(self.datasets[0].get("equation") or self.task.get("equation", {}).get("name", "imported"))
+        told = self.task.get("equation")
+        told = told.get("name", "imported") if isinstance(told, dict) else "imported"
+        return str(self.datasets[0].get("equation") or told)
 
     @property
     def name(self) -> str:
@@ -79,25 +83,36 @@ class RunSpec:
     @property
     def setting(self) -> Setting:
         """What the model was told of its data; no data are needed."""
+        try:
+            return self._setting()
+        except (KeyError, TypeError, ValueError, OverflowError) as error:
+            raise UserError(f"the run {self.digest} does not tell its data ({error}); train it again") from None
+
+    def _setting(self) -> Setting:
         first, task = self.datasets[0], self.task_spec
         if "published" not in first:
             return task.setting(dataset_from_dict(first).equation)
-        g = first["grid"]
-        points = tuple(n // task.stride for n in g["points"])
-        grid = Grid(points, tuple(g["lower"]), tuple(g["upper"]), g["boundary"])
+        grid = Grid.from_dict(first["grid"])
+        grid = grid.with_points([n // task.stride for n in grid.points])
         equation = None
         if "equation" in self.task:
             fields = dict(self.task["equation"])
             name = fields.pop("name")
             equation = spec.build(EQUATIONS[name], fields, name)
-        return Setting(grid, tuple(float(t) for t in first["times"][:: task.every]), task.inputs, equation)
+        times = tuple(float(t) for t in first["times"][:: task.every])
+        if len(times) < 2 or times[1] <= times[0]:
+            raise ValueError("the times do not rise")
+        return Setting(grid, times, task.inputs, equation)
 
     def build(self) -> OperatorModel:
         """The model as it starts: weights are a function of the seed, the caller's random state is left alone."""
         cls = MODELS[self.model]
         config = spec.build(cls.config_class, self.config, f"model {self.model}")
+        for key, value in self.config.items():
+            if isinstance(value, int) and abs(value) > LARGEST_FIELD:
+                raise UserError(f"model {self.model}: {key} must be at most {LARGEST_FIELD}, got {value}")
         with torch.random.fork_rng(devices=[]):
-            torch.default_generator.manual_seed(int(self.options["seed"]))
+            torch.default_generator.manual_seed(self.train_options.seed)
             return cls(self.setting, config)
 
 
@@ -107,9 +122,15 @@ def from_dict(values: Any, where: str) -> RunSpec:
     if found != VERSION:
         raise UserError(f"{where} is a run of version {found!r}; this version reads {VERSION}: train it again")
     try:
-        return RunSpec(**{**values, "datasets": tuple(values["datasets"])})
-    except (KeyError, TypeError) as error:
+        out = RunSpec(**{**values, "datasets": tuple(values["datasets"])})
+    except (KeyError, TypeError, ValueError) as error:
         raise UserError(f"{where} is not the spec of a run ({error}); train it again") from None
+    for key, kind in (("model", str), ("config", dict), ("task", dict), ("options", dict), ("initial", str)):
+        if not isinstance(getattr(out, key), kind):
+            raise UserError(f"{where} is not the spec of a run (its {key} is {getattr(out, key)!r}); train it again")
+    if not out.datasets or not all(isinstance(d, dict) for d in out.datasets):
+        raise UserError(f"{where} is not the spec of a run (it names no datasets); train it again")
+    return out
 
 
 def identify(model: str | OperatorModel, task: Task, config: Mapping[str, Any], given: Mapping[str, Any]) -> RunSpec:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import platform
+import re
 import subprocess
 import sys
 from datetime import UTC, datetime
@@ -47,7 +49,10 @@ def device_name(device: torch.device | str) -> str:
 
 @cache
 def commit() -> str | None:
-    """The commit of the checkout that this package runs from, with a + when files differ from it; None elsewhere."""
+    """The commit of the checkout that this package runs from, with a + when files differ from it; None elsewhere.
+
+    Where the source was copied without its repository, SPDEBENCH_COMMIT in the environment tells it.
+    """
     here = Path(__file__).resolve().parent
 
     def git(*words: str) -> str:
@@ -59,7 +64,8 @@ def commit() -> str | None:
         changed = git("status", "--porcelain", "--untracked-files=no", "--", str(here.parent))
         return git("rev-parse", "HEAD") + ("+" if changed else "")
     except (OSError, subprocess.SubprocessError):
-        return None
+        told = os.environ.get("SPDEBENCH_COMMIT", "")
+        return told if re.fullmatch(r"[0-9a-f]{7,64}\+?", told) else None
 
 
 def start_memory_watch(device: torch.device | str) -> None:

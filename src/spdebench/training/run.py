@@ -12,12 +12,15 @@ record.json       one object with everything that tables need; its being there m
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
+from torch.nn.modules.module import register_module_parameter_registration_hook
 
 from spdebench.data.generate import check_device
 from spdebench.equations import Equation
@@ -66,23 +69,24 @@ class Run:
         """What `best.pt` holds: weights, val, best_epoch, epochs, seconds and where they come from."""
         if not self.trained:
             done = self.log
-            where = f"epoch {done[-1]['epoch']} of {self.spec.options['epochs']}" if done else "not begun"
+            where = f"epoch {done[-1]['epoch']} of {self.spec.options.get('epochs')}" if done else "not begun"
             raise UserError(f"{self.path} is not trained to its end ({where}); type its train command again to go on")
         return checkpoints.load(self.file("best.pt"), self.spec.digest)
 
     @property
     def val(self) -> float | None:
         """The best validation error; None for a model that has no training."""
-        value = self.best["val"]
-        return None if value is None else float(value)
+        value = self.best.get("val")
+        return float(value) if isinstance(value, int | float) else None
 
     @property
     def record(self) -> dict[str, Any]:
         if not self.finished:
             raise UserError(f"{self.path} is not finished; type its train command again to go on")
         record = read_json(self.file("record.json"))
-        if record.get("digest") != self.spec.digest:
-            raise UserError(f"{self.file('record.json')} belongs to run {record.get('digest')}; train it again")
+        found = record.get("digest") if isinstance(record, dict) else None
+        if found != self.spec.digest:
+            raise UserError(f"{self.file('record.json')} belongs to run {found}; train it again")
         return record
 
     @property
@@ -95,7 +99,10 @@ class Run:
     def predictions(self) -> np.ndarray | None:
         """u of the test part, read when looked at; None where they were not kept."""
         path = self.file("predictions.npy")
-        return np.load(path, mmap_mode="r") if path.exists() else None
+        try:
+            return np.load(path, mmap_mode="r", allow_pickle=False) if path.exists() else None
+        except Exception as error:  # a damaged header raises whatever its damage leads to
+            raise UserError(f"{path} cannot be read as an array ({error}); train the run again") from None
 
     # --- what it is for -------------------------------------------------------------------------------------------
     @property
@@ -105,8 +112,14 @@ class Run:
     @cached_property
     def model(self) -> OperatorModel:
         """The model with its best weights, in evaluation mode."""
-        model = self.spec.build()
-        model.load_state_dict(self.best["weights"])
+        weights = self.best.get("weights")
+        try:
+            with _parameters_at_most(4 * sum(w.numel() for w in weights.values())):  # type: ignore[union-attr]
+                model = self.spec.build()
+            model.load_state_dict(weights)  # type: ignore[arg-type]
+        except (RuntimeError, TypeError, AttributeError, MemoryError) as error:
+            line = str(error).partition("\n")[0]
+            raise UserError(f"{self.file('best.pt')} does not fit its run ({line}); train it again") from None
         return model.eval()
 
     def predict(self, u0: Any, dw: Any, *, equation: Equation | None = None, device: str = "cpu") -> np.ndarray:
@@ -142,6 +155,24 @@ class Run:
             )
         if u0 != (dw[0], *dw[2:]):
             raise UserError(f"{self.name}: u0 must be (N {layout}) = {(dw[0], *dw[2:])} to go with dw, got {u0}")
+
+
+@contextmanager
+def _parameters_at_most(count: int) -> Iterator[None]:
+    """Within it a model may register so many: a spec from elsewhere may ask for far more than its weights are."""
+    left = count
+
+    def registered(module: torch.nn.Module, name: str, parameter: torch.nn.Parameter | None) -> None:
+        nonlocal left
+        left -= 0 if parameter is None else parameter.numel()
+        if left < 0:
+            raise RuntimeError("its spec asks for many more weights than it holds")
+
+    hook = register_module_parameter_registration_hook(registered)
+    try:
+        yield
+    finally:
+        hook.remove()
 
 
 def open_run(path: str | os.PathLike[str]) -> Run:

@@ -19,6 +19,7 @@ from spdebench.data.store import Writer, made_with
 from spdebench.tasks import Task
 from spdebench.training import checkpoints, folder, part_for, score_on
 from spdebench.training.loop import Fit
+from spdebench.training.provenance import commit
 
 FEW = {"epochs": 6, "batch": 8, "lr": 1e-2, "checkpoint": 0}
 
@@ -431,3 +432,15 @@ def test_a_checkpoint_of_another_run_or_damaged(path, tmp_path, monkeypatch):
         sb.train("tiny", Task(path), out=tmp_path, **FEW)
     last.unlink()
     assert sb.train("tiny", Task(path), out=tmp_path, **FEW).finished
+
+
+def test_a_copy_without_its_repository_is_told_its_commit(monkeypatch: pytest.MonkeyPatch) -> None:
+    def no_repository(*_: object, **__: object) -> None:
+        raise OSError
+
+    monkeypatch.setattr("subprocess.run", no_repository)
+    for told, expected in (("0123abcd", "0123abcd"), ("0123abcd+", "0123abcd+"), ("<b>", None), ("", None)):
+        monkeypatch.setenv("SPDEBENCH_COMMIT", told)
+        commit.cache_clear()
+        assert commit() == expected
+    commit.cache_clear()
