@@ -34,6 +34,8 @@ def here(tmp_path, monkeypatch):
         (["phi41-perodic"], "unknown table 'phi41-perodic'; did you mean 'phi41-periodic'?"),
         (["wave-dirichlet", "--plan", "--run"], "do not go together"),
         (["wave-dirichlet", "--budget", "5m"], "--budget goes with --run"),
+        (["wave-dirichlet", "--engine", "ray"], "--engine and --per-gpu go with --run"),
+        (["wave-dirichlet", "--run", "--per-gpu", "2"], "with --device cuda; got 2 on cpu"),
         (["wave-dirichlet", "--format", "pdf"], "unknown format 'pdf'"),
         (["wave-dirichlet", "--edition", "convergd"], "did you mean 'converged'"),
     ],

@@ -9,8 +9,8 @@ import torch
 import typer
 
 from spdebench import data, spec
-from spdebench.cli.output import Device, Json, Words, duration, print_json, size
-from spdebench.data.generate import check_device, check_disk, check_folder, disk_bytes, estimate
+from spdebench.cli.output import Device, Engine, Json, Words, duration, print_json, size
+from spdebench.data.generate import check_disk, check_folder, check_where, disk_bytes, estimate
 from spdebench.equations import EQUATIONS
 from spdebench.progress import Progress
 
@@ -22,8 +22,11 @@ def generate(
     seed: Annotated[int, typer.Option(help="The realisation is a function of seed and sample.")] = 0,
     out: Annotated[Path, typer.Option(help="Folder for the file.")] = Path("data"),
     chunk: Annotated[int, typer.Option(help="Samples solved together (0: automatic); part of the identity.")] = 0,
-    workers: Annotated[int, typer.Option(help="Processes.")] = 1,
+    workers: Annotated[
+        int | None, typer.Option(help="Chunks at a time (local: 1; ray: what the cluster holds).")
+    ] = None,
     device: Device = "cpu",
+    engine: Engine = "local",
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Say size and time, make nothing.")] = False,
     as_json: Json = False,
 ) -> None:
@@ -32,10 +35,10 @@ def generate(
     chosen = spec.build(EQUATIONS[equation], spec.parse_words(words or []), equation)
     identity = data.DatasetSpec(equation=chosen, n=n, seed=seed, chunk=chunk)
     path = out / identity.file_name
-    check_device(device)
+    check_where(device, engine)
     if dry_run:
         check_disk(identity, out)
-        file_bytes, seconds = estimate(identity, workers, device)
+        file_bytes, seconds = estimate(identity, workers or 1, device)
         facts = {"file": str(path), "bytes": file_bytes, "peak_disk_bytes": disk_bytes(identity), "seconds": seconds}
         if as_json:
             print_json(facts)
@@ -58,7 +61,15 @@ def generate(
             bar.advance(fresh, f"max|u| {largest:.3g}")
 
         path = data.generate(
-            chosen, n=n, seed=seed, out=out, chunk=chunk, workers=workers, device=device, report=report
+            chosen,
+            n=n,
+            seed=seed,
+            out=out,
+            chunk=chunk,
+            workers=workers,
+            device=device,
+            engine=engine,
+            report=report,
         )
     if as_json:
         print_json({"file": str(path), "bytes": path.stat().st_size, "made": not existed})

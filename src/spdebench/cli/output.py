@@ -11,6 +11,7 @@ import typer
 
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON document instead of text.")]
 Device = Annotated[str, typer.Option("--device", help="cpu or cuda.")]
+Engine = Annotated[str, typer.Option("--engine", help="local, or ray: its own Ray, or the cluster at RAY_ADDRESS.")]
 Words = Annotated[list[str] | None, typer.Argument(metavar="[KEY=VALUE]...", help="Fields of the spec.")]
 
 

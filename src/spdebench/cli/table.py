@@ -9,14 +9,15 @@ from typing import Annotated, Any
 
 import typer
 
-from spdebench.cli.output import Json, duration, print_json, print_table, size
+from spdebench.cli.output import Engine, Json, duration, print_json, print_table, size
 from spdebench.errors import UserError, unknown
 from spdebench.experiments import plan, records
 from spdebench.experiments.base import EDITIONS, Edition, Table
+from spdebench.experiments.campaign import Campaign
 from spdebench.experiments.catalogue import TABLES
 from spdebench.experiments.catalogue import table as find
 from spdebench.experiments.fill import fill
-from spdebench.experiments.run import Outcome, Places, fill_missing
+from spdebench.experiments.run import Means, Outcome, Places, fill_missing
 from spdebench.report.tables import FORMATS, render, tidy
 
 
@@ -33,7 +34,9 @@ def table(
     runs: Annotated[Path, typer.Option(help="Folder of runs.")] = Path("runs"),
     data: Annotated[Path, typer.Option(help="Folder of datasets.")] = Path("data"),
     device: Annotated[str, typer.Option(help="cpu or cuda; several (cuda:0,cuda:1) take turns.")] = "cpu",
-    jobs: Annotated[int, typer.Option(help="Runs side by side.")] = 1,
+    jobs: Annotated[int | None, typer.Option(help="Runs side by side (local: 1; ray: what the cluster holds).")] = None,
+    engine: Engine = "local",
+    per_gpu: Annotated[int, typer.Option(help="Runs that share a GPU (0: --jobs decides; on a cluster 1).")] = 0,
     as_json: Json = False,
 ) -> None:
     """Show a table of the paper, our numbers beside the published ones; plan or make the runs that it lacks."""
@@ -42,6 +45,8 @@ def table(
         print_json(rows) if as_json else print_table(rows)
         return
     _check(plan_only, run, budget, format, edition, jobs)
+    _check_engine(run, engine, per_gpu, device)
+    means = Means(jobs, engine, per_gpu, progress=sys.stderr.isatty() and not as_json)
     chosen = list(TABLES) if name == "all" else [find(name)]
     which: Edition = "paper" if edition == "paper" else "converged"
     known = records.read(results)
@@ -58,28 +63,39 @@ def table(
             published = [p for p in plan.published_status(cells, known) if p["table"] in {t.source for t in chosen}]
             print_json(facts | {"published": published})
         else:
-            _say_plan(facts, data, jobs)
+            _say_plan(facts, data, jobs or 1)
         return
     seconds = plan.seconds_of(budget) if budget else None
     places = Places(str(data), str(runs), str(results), devices)
-    outcomes = _run(todo, places, jobs, seconds, as_json)
+    names = tuple(each.name for each in chosen)
+    campaign = Campaign(tables=names, seeds=seeds, edition=which, only=only, device=devices[0])
+    outcomes = _run(todo, places, means, campaign, seconds, as_json)
     if name != "all" and not as_json:
         _show(chosen, records.read(results), seeds, which, format, False)
     if any(o.state in ("failed", "kept") for o in outcomes):
         raise typer.Exit(1)
 
 
-def _check(plan_only: bool, run: bool, budget: str, format: str, edition: str, jobs: int) -> None:
+def _check(plan_only: bool, run: bool, budget: str, format: str, edition: str, jobs: int | None) -> None:
     if plan_only and run:
         raise UserError("--plan and --run do not go together; look at --plan first, then type --run")
     if budget and not run:
         raise UserError("--budget goes with --run")
-    if jobs < 1:
+    if jobs is not None and jobs < 1:
         raise UserError(f"--jobs must be at least 1, got {jobs}")
     if format not in FORMATS:
         raise unknown("format", format, FORMATS)
     if edition not in EDITIONS:
         raise unknown("edition", edition, EDITIONS)
+
+
+def _check_engine(run: bool, engine: str, per_gpu: int, device: str) -> None:
+    if not run and (engine != "local" or per_gpu):
+        raise UserError("--engine and --per-gpu go with --run")
+    if per_gpu < 0 or (per_gpu and not device.startswith("cuda")):
+        raise UserError(
+            f"--per-gpu is a number of runs that share a GPU, with --device cuda; got {per_gpu} on {device}"
+        )
 
 
 def _show(chosen: list[Table], known: dict[str, Any], seeds: int, edition: Edition, format: str, as_json: bool) -> None:
@@ -106,12 +122,14 @@ def _say_plan(facts: dict[str, Any], data: Path, workers: int) -> None:
         typer.echo(f"about {duration(left)} are left{aside}; next: the same command with --run instead of --plan")
 
 
-def _run(todo: list[plan.Job], places: Places, workers: int, budget: float | None, as_json: bool) -> list[Outcome]:
+def _run(
+    todo: list[plan.Job], places: Places, means: Means, campaign: Campaign, budget: float | None, as_json: bool
+) -> list[Outcome]:
     """Make what is missing, a line a run."""
     left = [j for j in todo if j.status != "done"]
     if not as_json:
         within = f", at most {duration(budget)} now" if budget else ""
-        cost = duration(sum(j.seconds for j in left) / workers)
+        cost = duration(sum(j.seconds for j in left) / (means.workers or 1))
         typer.echo(f"{len(todo) - len(left)} runs are done, {len(left)} to make, about {cost}{within}")
     done = 0
 
@@ -121,8 +139,7 @@ def _run(todo: list[plan.Job], places: Places, workers: int, budget: float | Non
         if not as_json and outcome.state != "left":
             typer.echo(f"{done}/{len(left)} {_line(outcome)}")
 
-    bar = sys.stderr.isatty() and not as_json
-    outcomes = fill_missing(todo, places, workers=workers, budget=budget, report=report, progress=bar)
+    outcomes = fill_missing(todo, places, means, budget=budget, report=report, campaign=campaign)
     states = Counter(o.state for o in outcomes)
     if as_json:
         print_json({"outcomes": [{"name": o.name, "state": o.state, "message": o.message} for o in outcomes]})

@@ -2,7 +2,7 @@
 
 Each chunk is written beside the target as raw float32 with its SHA-256 behind it, atomically; a finished chunk is never
 computed again, a damaged one is. The file is assembled from the chunks in order, so that it does not depend on how many
-workers there were or how often they were stopped.
+workers there were, where they ran or how often they were stopped.
 """
 
 from __future__ import annotations
@@ -11,9 +11,11 @@ import hashlib
 import math
 import os
 import shutil
+import socket
 import time
 import warnings
 from collections.abc import Callable
+from contextlib import closing, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -21,8 +23,9 @@ import numpy as np
 import torch
 
 from spdebench.data.identity import DatasetSpec, from_json
+from spdebench.data.making import Watch
 from spdebench.data.store import Writer, made_with, open_dataset
-from spdebench.engines import run
+from spdebench.engines import Need, check_engine, check_workers, locked, run
 from spdebench.equations import Equation
 from spdebench.errors import FoldingWarning, UserError, folding_known
 from spdebench.files import replacing
@@ -31,6 +34,11 @@ from spdebench.spec import canonical_json
 
 Report = Callable[[int, int, float], None]
 """Called after each chunk: samples done anew, samples found done, max|u|."""
+
+
+GPU_SHARE = 0.25  # of a GPU that a chunk asks for on a cluster: solving is short beside writing
+PROCESS_BYTES, CHUNK_COPIES = 400 << 20, 6  # measured: 330 MB and 2 to 8 times the chunk, in sum always below this
+PATIENCE = 30.0  # seconds until a chunk that was written elsewhere must be seen here
 
 
 @dataclass(frozen=True)
@@ -50,13 +58,20 @@ def generate(
     seed: int = 0,
     out: str | os.PathLike[str] = "data",
     chunk: int = 0,
-    workers: int = 1,
+    workers: int | None = None,
     device: str = "cpu",
+    engine: str = "local",
     report: Report | None = None,
+    quiet: bool = False,
 ) -> Path:
-    """Make the dataset and return its path; one that is there already is left alone."""
+    """Make the dataset and return its path; one that is there already is left alone.
+
+    ``workers``: chunks at a time; not given, one with the engine ``local``, and what a cluster holds with ``ray``. Who
+    comes while another process makes the same file says so (unless ``quiet``), waits and finds it made.
+    """
     identity = DatasetSpec(equation=equation, n=n, seed=seed, chunk=chunk)
-    check_device(device)
+    check_where(device, engine)
+    check_workers(workers)
     folder = Path(out)
     path = folder / identity.file_name
     if path.exists():
@@ -64,25 +79,70 @@ def generate(
         return path
     check_folder(folder)
     check_disk(identity, folder)
-    parts = folder / f".{path.stem}.parts"
     if message := equation.folding_message():
         warnings.warn(message, FoldingWarning, stacklevel=2)
-    todo = [i for i in range(identity.chunks) if read_part(identity, parts, i) is None]
-    if report and (found := n - sum(len(identity.rows(i)) for i in todo)):
-        report(0, found, 0.0)
-    text = canonical_json(identity.to_dict())
-    results = run(make_part, [_Unit(text, i, str(parts), device) for i in todo], workers)
-    parts.mkdir(parents=True, exist_ok=True)
-    for index, largest in results:
-        if report:
-            report(len(identity.rows(index)), 0, largest)
-    assemble(identity, parts, path, device)
-    shutil.rmtree(parts)
+    parts = parts_folder(path).absolute()  # workers elsewhere have another current folder
+    with locked(parts, quiet=quiet):
+        if not path.exists():  # else by whom we waited for
+            _sweep_up(path)
+            with Watch(parts, canonical_json(identity.to_dict())) as watch:
+                _make_chunks(identity, parts, workers, device, engine, report, watch)
+                assemble(identity, parts, path, device)
+        shutil.rmtree(parts, ignore_errors=True)
     return path
 
 
-def make_part(unit: _Unit) -> tuple[int, float]:
-    """Solve one chunk and write it; returns its index and max|u|."""
+def parts_folder(path: Path) -> Path:
+    """Where the chunks of a file lie while it is made."""
+    return path.with_name(f".{path.stem}.parts")
+
+
+def _sweep_up(path: Path) -> None:
+    """Remove what a killed process left half-written; only under the lock."""
+    for left in (*path.parent.glob(f".{path.name}.*.tmp"), *parts_folder(path).glob(".*.tmp")):
+        if not left.is_dir():
+            left.unlink(missing_ok=True)
+
+
+def _make_chunks(
+    identity: DatasetSpec,
+    parts: Path,
+    workers: int | None,
+    device: str,
+    engine: str,
+    report: Report | None,
+    watch: Watch,
+) -> None:
+    """Make the chunks that are not there."""
+    text = canonical_json(identity.to_dict())
+    todo = [i for i in range(identity.chunks) if read_part(identity, parts, i) is None]
+    if report and (found := identity.n - sum(len(identity.rows(i)) for i in todo)):
+        report(0, found, 0.0)
+    share = GPU_SHARE if engine == "ray" else 1.0 / (workers or 1)
+    need = Need(memory_of(identity), share if _kind(device) == "cuda" else 0.0, place=device)
+    units = [_Unit(text, i, str(parts), device) for i in todo]
+    with closing(run(make_part, units, workers, engine=engine, needs=need)) as results:
+        for index, largest, host in results:
+            _check_arrived(_part_path(parts, index), index, host)
+            watch.count()
+            if report:
+                report(len(identity.rows(index)), 0, largest)
+
+
+def _check_arrived(path: Path, index: int, host: str) -> None:
+    """A chunk that another machine has written must be seen here; a network's file system may take a while."""
+    patience = time.monotonic() + (PATIENCE if host != socket.gethostname() else 0.0)
+    while not path.exists() and path.name not in os.listdir(path.parent):  # listing a folder makes a client look anew
+        if time.monotonic() >= patience:
+            raise UserError(
+                f"chunk {index} was written on {host} and is not in {path.parent} here; all machines of a cluster must "
+                f"see the same folder: give one on a shared file system with --out"
+            )
+        time.sleep(0.5)
+
+
+def make_part(unit: _Unit) -> tuple[int, float, str]:
+    """Solve one chunk and write it; returns its index, max|u| and the machine."""
     identity = from_json(unit.spec)
     with folding_known():  # said once by `generate`
         paths = simulate(identity.equation, identity.seed, identity.rows(unit.index), device=unit.device)
@@ -93,7 +153,7 @@ def make_part(unit: _Unit) -> tuple[int, float]:
             digest.update(values)
             file.write(values)
         file.write(digest.digest())
-    return unit.index, float(paths.u.abs().max())
+    return unit.index, float(paths.u.abs().max()), socket.gethostname()
 
 
 def read_part(identity: DatasetSpec, folder: Path, index: int) -> tuple[np.ndarray, np.ndarray, np.ndarray] | None:
@@ -101,9 +161,12 @@ def read_part(identity: DatasetSpec, folder: Path, index: int) -> tuple[np.ndarr
     path = _part_path(folder, index)
     rows = len(identity.rows(index))
     size = rows * identity.sample_bytes
-    if not path.exists() or path.stat().st_size != size + 32:
+    try:
+        if path.stat().st_size != size + 32:
+            return None
+        raw = path.read_bytes()
+    except OSError:  # not there, or the disk cannot read it
         return None
-    raw = path.read_bytes()
     if hashlib.sha256(raw[:size]).digest() != raw[size:]:
         return None
     values = np.frombuffer(raw, dtype="<f4", count=size // 4)
@@ -122,8 +185,13 @@ def assemble(identity: DatasetSpec, parts: Path, path: Path, device: str) -> Non
     with Writer(path, identity.to_dict(), shapes, identity.row_group, made_with(device)) as writer:
         for index in range(identity.chunks):
             arrays = read_part(identity, parts, index)
+            if arrays is None:  # damaged since it was written: made again
+                if _kind(device) == "cuda" and not torch.cuda.is_available():  # it came from a cluster
+                    raise UserError(f"chunk {index} of {path.name} is damaged; type the same command again")
+                make_part(_Unit(canonical_json(identity.to_dict()), index, str(parts), device))
+                arrays = read_part(identity, parts, index)
             if arrays is None:
-                raise UserError(f"chunk {index} of {path.name} was lost or damaged; type the same command again")
+                raise UserError(f"chunk {index} of {path.name} is damaged as soon as it is written; use another disk")
             writer.write(arrays)
 
 
@@ -132,13 +200,30 @@ def _part_path(folder: Path, index: int) -> Path:
 
 
 # --- before anything is computed ----------------------------------------------------------------------------------
-def check_device(device: str) -> None:
+def _kind(device: str) -> str:
     try:
-        kind = torch.device(device).type
+        return torch.device(device).type
     except RuntimeError:
         raise UserError(f"unknown device '{device}'; use cpu or cuda") from None
-    if kind == "cuda" and not torch.cuda.is_available():
+
+
+def check_device(device: str) -> None:
+    if _kind(device) == "cuda" and not torch.cuda.is_available():
         raise UserError("device cuda was asked for, but none can be used here; use --device cpu")
+
+
+def check_where(device: str, engine: str) -> None:
+    """Refuse a device that the engine cannot work on; Ray's nodes have GPUs that this machine need not have."""
+    check_engine(engine)
+    if engine == "local":
+        check_device(device)
+    elif _kind(device) == "cuda" and device != "cuda":
+        raise UserError(f"with --engine {engine} the cluster chooses the GPU: use --device cuda, not {device}")
+
+
+def memory_of(identity: DatasetSpec) -> int:
+    """Bytes of main memory that making a chunk takes, about: the process, and the chunk several times over."""
+    return PROCESS_BYTES + CHUNK_COPIES * identity.chunk * identity.sample_bytes
 
 
 def check_folder(folder: Path) -> None:
@@ -163,7 +248,12 @@ def disk_bytes(identity: DatasetSpec) -> int:
 
 
 def check_disk(identity: DatasetSpec, folder: Path) -> None:
-    free, need = shutil.disk_usage(_existing(folder)).free, disk_bytes(identity)
+    parts = parts_folder(folder / identity.file_name)
+    there = 0
+    for path in parts.glob("chunk-*.f4"):
+        with suppress(FileNotFoundError):  # another process may be done with them now
+            there += path.stat().st_size
+    free, need = shutil.disk_usage(_existing(folder)).free, disk_bytes(identity) - there
     if need > free:
         raise UserError(
             f"{need / 1e9:.2f} GB are needed in {folder}, {free / 1e9:.2f} GB are free; lower n or use another disk"

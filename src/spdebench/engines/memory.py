@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import sys
+from pathlib import Path
 
 
 def keep_freed_memory() -> None:
@@ -20,3 +21,33 @@ def keep_freed_memory() -> None:
         libc.mallopt(mmap_threshold, 1 << 30)
     except (OSError, AttributeError):
         return
+
+
+def free_memory() -> int | None:
+    """Bytes that processes may still take: of the machine, or of the control group if that has less; None: unknown."""
+    available = _meminfo()
+    limits = [value for value in (available, _group_free()) if value is not None]
+    return min(limits) if limits else None
+
+
+def _meminfo() -> int | None:
+    try:
+        lines = Path("/proc/meminfo").read_text().splitlines()
+        return next(1024 * int(line.split()[1]) for line in lines if line.startswith("MemAvailable:"))
+    except (OSError, StopIteration, ValueError):
+        return None
+
+
+def _group_free() -> int | None:
+    """What the control group's limit leaves; the files that it keeps in memory can be dropped and count as free."""
+    for group, limit, usage in (
+        ("/sys/fs/cgroup", "memory.max", "memory.current"),
+        ("/sys/fs/cgroup/memory", "memory.limit_in_bytes", "memory.usage_in_bytes"),
+    ):
+        try:
+            most, used = (int(Path(group, name).read_text()) for name in (limit, usage))
+            stat = dict(line.split() for line in Path(group, "memory.stat").read_text().splitlines())
+            return max(0, most - used + int(stat.get("inactive_file", 0)))
+        except (OSError, ValueError):  # no such file, or "max"
+            continue
+    return None

@@ -6,13 +6,15 @@ import re
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path
 from typing import Any, Literal
 
 from spdebench.data import DatasetSpec
 from spdebench.errors import UserError
-from spdebench.experiments import published
+from spdebench.experiments import keeps, published
 from spdebench.experiments.base import AnySpec, Cell, dataset_of
+from spdebench.experiments.catalogue import TABLES
 from spdebench.experiments.fill import Records, value_of
 from spdebench.experiments.rates import ONCE, Rates
 from spdebench.experiments.solver import SOLVER
@@ -25,13 +27,15 @@ Status = Literal["done", "finished", "begun", "missing"]
 class Job:
     """One run: ``done`` (in the records), ``finished`` (only in its folder), ``begun`` or ``missing``.
 
-    ``shifts`` are the datasets, by label, on which it is wanted besides and not known yet; ``seconds`` what is left.
+    ``shifts`` are the datasets, by label, on which it is wanted besides and not known yet; ``keeps`` what its record is
+    to hold besides and does not yet; ``seconds`` what is left.
     """
 
     spec: AnySpec
     status: Status
     seconds: float
     shifts: Mapping[str, DatasetSpec] = field(default_factory=dict)
+    keeps: tuple[str, ...] = ()
 
     @property
     def seed(self) -> int:
@@ -51,34 +55,58 @@ def jobs(cells: Iterable[Cell], records: Records, runs: str | Path = "runs", dev
     """The runs that cells need, each once, in the order of the cells."""
     wanted: dict[str, AnySpec] = {}
     shifts: dict[str, dict[str, DatasetSpec]] = defaultdict(dict)
+    kept: dict[str, dict[str, None]] = defaultdict(dict)
     for cell in cells:
-        for run in cell.runs:
+        for place, run in enumerate(cell.runs):
             wanted.setdefault(run.digest, run)
+            kept[run.digest] |= dict.fromkeys(keeps.wanted(cell.keeps, place))
             if cell.shift is not None:
                 shifts[run.digest][cell.part] = cell.shift
     rates = Rates(records, device)
-    return [_job(run, shifts[digest], records.get(digest), Path(runs), rates) for digest, run in wanted.items()]
+    return [
+        _job(run, shifts[digest], tuple(kept[digest]), records.get(digest), Path(runs), rates)
+        for digest, run in wanted.items()
+    ]
 
 
 def _job(
-    run: AnySpec, shifts: Mapping[str, DatasetSpec], record: Mapping[str, Any] | None, runs: Path, rates: Rates
+    run: AnySpec,
+    shifts: Mapping[str, DatasetSpec],
+    kept: tuple[str, ...],
+    record: Mapping[str, Any] | None,
+    runs: Path,
+    rates: Rates,
 ) -> Job:
     folder = runs / run.name
-    known = (record or {}).get("shifts", {})
-    open_shifts = {label: data for label, data in shifts.items() if label not in known}
-    later = ONCE * len(open_shifts)
-    if record is not None and not open_shifts:
+    known = record or {}
+    open_shifts = {label: data for label, data in shifts.items() if label not in known.get("shifts", {})}
+    open_keeps = tuple(name for name in kept if name not in known.get("kept", {}))
+    later = ONCE * (len(open_shifts) + bool(open_keeps))
+    if record is not None and not open_shifts and not open_keeps:
         return Job(run, "done", 0.0)
     if (folder / "record.json").exists():
-        return Job(run, "finished", later, open_shifts)
+        return Job(run, "finished", later, open_shifts, open_keeps)
+    open_keeps = tuple(dict.fromkeys((*open_keeps, *_of_figures().get(run.digest, ()))))  # while it is at hand
     if (folder / "best.pt").exists():  # trained, but not tested
-        return Job(run, "begun", ONCE + later, open_shifts)
+        return Job(run, "begun", ONCE + later, open_shifts, open_keeps)
     whole = rates.seconds(run)
     done = _epochs_logged(folder / "log.jsonl")
     if (folder / "last.pt").exists() and done:
         left = max(0.05, 1 - done / max(1.0, rates.epochs(run)))
-        return Job(run, "begun", left * whole + later, open_shifts)
-    return Job(run, "missing", whole + later, open_shifts)
+        return Job(run, "begun", left * whole + later, open_shifts, open_keeps)
+    return Job(run, "missing", whole + later, open_shifts, open_keeps)
+
+
+@cache
+def _of_figures() -> dict[str, tuple[str, ...]]:
+    """What figures of the catalogue want kept of runs that other tables may make: its folder may be gone later."""
+    cells = [cell for each in TABLES if each.kind == "figure" for cell in each.cells() if cell.keeps]
+    return {
+        run.digest: names
+        for cell in cells
+        for place, run in enumerate(cell.runs)
+        if (names := tuple(keeps.wanted(cell.keeps, place)))
+    }
 
 
 def _epochs_logged(path: Path) -> int:

@@ -2,8 +2,9 @@
 
     seconds of a run = (seconds an epoch and a million numbers) x (million numbers of its training part) x (epochs)
 
-The rate is the median over finished runs of the same model on the same kind of device: with the same configuration and
-equation if there are any, else on the same equation, else on any; without records it comes from `rates.csv`.
+The rate is the median over finished runs of the same model on the same kind of device, of those with nothing ``beside``
+them: with the same configuration and equation if there are any, else on the same equation, else on any; without records
+it comes from `rates.csv`.
 """
 
 from __future__ import annotations
@@ -14,10 +15,12 @@ import math
 import statistics
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from functools import cache
 from importlib import resources
 from typing import Any
 
+from spdebench.errors import UserError
 from spdebench.experiments.base import AnySpec, dataset_of
 from spdebench.experiments.fill import Records
 from spdebench.experiments.solver import SOLVER
@@ -56,7 +59,8 @@ class Rates:
         self._shares: dict[tuple[str, ...], list[float]] = defaultdict(list)
         self._once: dict[tuple[str, ...], list[float]] = defaultdict(list)
         for record in records.values():
-            self._learn(record, kind)
+            with suppress(UserError, KeyError, TypeError, ZeroDivisionError):  # nothing can be learned from it
+                self._learn(record, kind)
         for row in _committed():
             if row["device"] == kind:
                 self._default(row)
@@ -73,7 +77,8 @@ class Rates:
             return
         size = volume(record["datasets"], record["task"])
         for key in keys:
-            self._rates[key].append(record["training_seconds"] / record["epochs"] / max(size, 1e-9))
+            if not record.get("beside"):
+                self._rates[key].append(record["training_seconds"] / record["epochs"] / max(size, 1e-9))
             self._shares[key].append(record["epochs"] / record["options"]["epochs"])
 
     def _default(self, row: Mapping[str, str]) -> None:

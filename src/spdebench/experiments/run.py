@@ -1,19 +1,18 @@
 """Fill the missing cells: make the data, train, test on other data where wanted, and put every finished run into the
 records at once. Whatever stops it, the same command goes on from there.
 
-What is not trained comes first, then the first seed of everything, and of that the longest runs. A worker keeps the
-data of its last tasks.
+What is not trained comes first, then the first seed of everything, and of that the longest runs; on a cluster without a
+budget simply the longest, so that all ends soonest. A worker keeps the data of its last tasks.
 """
 
 from __future__ import annotations
 
-import fcntl
 import gc
-import os
 import time
 import traceback
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from contextlib import closing, suppress
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal
 
@@ -21,18 +20,22 @@ import torch
 
 from spdebench import engines
 from spdebench.data import DatasetSpec, generate, open_dataset
-from spdebench.data.generate import check_device, check_folder
+from spdebench.data.generate import check_folder, check_where
 from spdebench.errors import UserError, folding_known
-from spdebench.experiments import records, solver, times
+from spdebench.experiments import alone, records, solver
 from spdebench.experiments.base import AnySpec, dataset_of
+from spdebench.experiments.campaign import Campaign
+from spdebench.experiments.keeps import keep
+from spdebench.experiments.needs import Means, Needs
 from spdebench.experiments.plan import Job
 from spdebench.experiments.solver import SolverSpec
-from spdebench.experiments.stopping import FOREVER, OutOfTime, end_with_parent, interrupt_reaches_workers, until
+from spdebench.experiments.stopping import FOREVER, Deadline, OutOfTime, until
 from spdebench.spec import canonical_json
 from spdebench.tasks import Task
 from spdebench.training import Run, RunSpec, open_run, part_for, score_on, train
 from spdebench.training.folder import locked, read_json, write_json
 
+FAILED = "failed.json"  # in a run's folder: why it failed, until it is begun again
 CHECKPOINT = 10.0  # seconds between checkpoints: the most that a budget's end can lose
 
 
@@ -45,6 +48,11 @@ class Places:
     results: str = "results"
     devices: tuple[str, ...] = ("cpu",)
 
+    def absolute(self) -> Places:
+        """For workers, whose current folder may be another."""
+        data, runs, results = (str(Path(p).absolute()) for p in (self.data, self.runs, self.results))
+        return Places(data, runs, results, self.devices)
+
 
 @dataclass(frozen=True)
 class Unit:
@@ -54,18 +62,21 @@ class Unit:
     shifts: dict[str, DatasetSpec]
     places: Places
     device: str
-    deadline: float
+    deadline: Deadline
     alone: bool = True
     progress: bool = False
+    need: engines.Need = field(default_factory=engines.Need)
+    patient: bool = False  # whether to wait for another process that makes this run
+    keeps: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """What became of a run: ``added``, ``known`` already, ``kept`` in its folder only, ``paused``, ``left`` or
-    ``failed``; the message says why."""
+    """What became of a run: ``added``, ``known`` already, ``kept`` in its folder only, ``paused``, ``left``, ``busy``
+    (another process makes it) or ``failed``; the message says why."""
 
     name: str
-    state: Literal["added", "known", "kept", "paused", "left", "failed"]
+    state: Literal["added", "known", "kept", "paused", "left", "busy", "failed"]
     seconds: float = 0.0
     message: str = ""
     record: dict[str, Any] = field(default_factory=dict, compare=False)
@@ -77,18 +88,18 @@ Report = Callable[[Outcome], None]
 def fill_missing(
     todo: Sequence[Job],
     places: Places,
+    means: Means = Means(),
     *,
-    workers: int = 1,
     budget: float | None = None,
     report: Report | None = None,
-    progress: bool = False,
+    campaign: Campaign | None = None,
 ) -> list[Outcome]:
     """Make every run that is not done, as far as the ``budget`` (seconds) goes."""
     for device in places.devices:
-        check_device(device)
+        check_where(device, means.engine)
     records.check_writable(places.results)
     check_folder(Path(places.runs))
-    started = time.time()
+    deadline = Deadline.after(FOREVER if budget is None else budget)
     outcomes: list[Outcome] = []
 
     def say(outcome: Outcome) -> None:
@@ -96,55 +107,60 @@ def fill_missing(
         if report:
             report(outcome)
 
-    ready = [j for j in todo if j.status == "finished" and not j.shifts]
-    for job in ready:
-        say(_collect(job.spec, places))
-    rest = sorted((j for j in todo if j.status != "done" and j not in ready), key=_order)
+    ready = [j for j in todo if j.status == "finished" and not j.shifts and not j.keeps]
+    rest = [j for j in todo if j.status != "done" and j not in ready]
     if rest and budget is not None:
         _check_budget(rest, budget)
-    deadline = FOREVER if budget is None else started + budget
-    reserve = _timing_reserve(todo, budget) if workers > 1 else 0.0
-    count = len(places.devices)
-    units = [
-        Unit(
-            j.spec,
-            dict(j.shifts),
-            places,
-            places.devices[k % count],
-            deadline - reserve,
-            alone=workers == 1,
-            progress=progress and workers == 1,
-        )
-        for k, j in enumerate(rest)
-    ]
-    with interrupt_reaches_workers(workers):
-        for outcome in engines.run(work, units, workers):
-            say(outcome)
-    _retime(todo, places, deadline)
+    if campaign is not None:
+        campaign.write(places.runs)
+    for job in ready:
+        say(_collect(job.spec, places))
+    reserve = 0.0 if means.alone else alone.reserve(todo, budget)
+    seeds_first = means.engine == "local" or budget is not None
+    units = _units(rest, places, means, deadline.earlier(reserve), seeds_first)
+    busy = _run(units, means, say)
+    _run([replace(unit, patient=True) for unit in units if unit.spec.name in busy], means, say)
+    alone.retime(todo, places.results, places.devices, means.engine, deadline)
     return outcomes
+
+
+def _units(rest: Sequence[Job], places: Places, means: Means, deadline: Deadline, seeds_first: bool) -> list[Unit]:
+    """In the order in which they start; several devices take turns."""
+    devices, there = places.devices, places.absolute()
+    needs = Needs(records.read(places.results), means.sharing(len(devices)), seeds_first=seeds_first)
+    return [
+        Unit(
+            job.spec,
+            dict(job.shifts),
+            there,
+            devices[k % len(devices)],
+            deadline,
+            alone=means.alone,
+            progress=means.progress and means.alone,
+            need=needs.of(job, devices[k % len(devices)]),
+            keeps=job.keeps,
+        )
+        for k, job in enumerate(sorted(rest, key=_order))
+    ]
+
+
+def _run(units: Sequence[Unit], means: Means, say: Report) -> set[str]:
+    """Make the runs; returns the names of those that another process is making."""
+    busy = set()
+    results = engines.run(
+        work, units, means.workers, engine=means.engine, needs=lambda unit: unit.need, lost=_worker_lost
+    )
+    with closing(results):
+        for outcome in results:
+            if outcome.state == "busy":
+                busy.add(outcome.name)
+            else:
+                say(outcome)
+    return busy
 
 
 def _order(job: Job) -> tuple[bool, int, float]:
     return job.trained, job.seed, -job.seconds
-
-
-def _timing_reserve(todo: Sequence[Job], budget: float | None) -> float:
-    """Seconds of the budget that are kept for taking times alone: about two for each model and equation."""
-    if budget is None:
-        return 0.0
-    return min(0.1 * budget, 2.0 * len({(j.spec.model, str(j.spec.datasets[0]["equation"])) for j in todo}))
-
-
-def _retime(todo: Sequence[Job], places: Places, deadline: float) -> None:
-    """Now that nothing runs beside it, take the time of one run of each kind again that was not timed alone."""
-    known = records.read(places.results)
-    for record in times.untimed((known[j.spec.digest] for j in todo if j.spec.digest in known), known):
-        for device in places.devices:
-            if time.time() >= deadline:
-                return
-            if short := times.retime(record, device):
-                records.add(places.results, short)
-                break
 
 
 def _check_budget(rest: Sequence[Job], budget: float) -> None:
@@ -159,24 +175,39 @@ def _check_budget(rest: Sequence[Job], budget: float) -> None:
 # --- one run ------------------------------------------------------------------------------------------------------
 def work(unit: Unit) -> Outcome:
     """Make one run and add its record; never raises for what is one run's trouble."""
-    end_with_parent()
     name = unit.spec.name
-    start = time.time()
-    if start >= unit.deadline:
+    folder, start = Path(unit.places.runs) / name, time.monotonic()
+    if unit.deadline.left <= 0:
         return Outcome(name, "left")
+    if not unit.patient and engines.held(folder):
+        return Outcome(name, "busy")
+    with suppress(OSError):
+        (folder / FAILED).unlink(missing_ok=True)
     try:
         with until(unit.deadline), folding_known():
             record = _make(unit)
     except OutOfTime:
-        return Outcome(name, "paused", time.time() - start, "its checkpoint is kept")
+        return Outcome(name, "paused", time.monotonic() - start, "its checkpoint is kept")
     except UserError as error:
-        return Outcome(name, "failed", time.time() - start, str(error))
+        return _failed(unit, str(error), time.monotonic() - start)
     except Exception as error:
         traceback.print_exc()
-        return Outcome(name, "failed", time.time() - start, f"{type(error).__name__}: {error}")
+        return _failed(unit, f"{type(error).__name__}: {error}", time.monotonic() - start, traceback.format_exc())
     finally:
         _release(unit.device)
-    return _add(record | ({"alone": True} if unit.alone else {}), unit.places, time.time() - start)
+    company = {"alone": True} if unit.alone else {"beside": True}  # others, at least a part of the time
+    return _add(record | company, unit.places, time.monotonic() - start)
+
+
+def _failed(unit: Unit, reason: str, seconds: float = 0.0, trace: str = "") -> Outcome:
+    """Tell why in the run's folder, as far as the disk allows, until it is begun again."""
+    with suppress(UserError):
+        write_json(Path(unit.places.runs) / unit.spec.name / FAILED, {"reason": reason, "trace": trace})
+    return Outcome(unit.spec.name, "failed", seconds, reason)
+
+
+def _worker_lost(unit: Unit, reason: str) -> Outcome:
+    return _failed(unit, reason)
 
 
 def _release(device: str) -> None:
@@ -213,6 +244,7 @@ def _make(unit: Unit) -> dict[str, Any]:
         path = ensure(dataset, unit.places.data, unit.device)
         part = part_for(run, path, "test" if dataset.seed == own else "all")
         score_on(run, part, label, device=unit.device)
+    keep(run, unit.keeps, lambda: part_for(run, ensure(dataset_of(unit.spec.datasets[0]), unit.places.data, "cpu")))
     return run.record
 
 
@@ -263,18 +295,11 @@ def _task(key: str, spec: RunSpec, unit: Unit) -> Task:
 
 
 def ensure(dataset: DatasetSpec, folder: str, device: str) -> Path:
-    """The dataset's file, made if it is not there; one process of a folder makes data at a time."""
+    """The dataset's file, made if it is not there; of several processes that want it one makes it."""
     path = Path(folder) / dataset.file_name
     if path.exists():
         return path
-    check_folder(Path(folder))
-    Path(folder).mkdir(parents=True, exist_ok=True)
-    descriptor = os.open(folder, os.O_RDONLY)
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX)
-        with folding_known():
-            return generate(
-                dataset.equation, n=dataset.n, seed=dataset.seed, chunk=dataset.chunk, out=folder, device=device
-            )
-    finally:
-        os.close(descriptor)
+    with folding_known():
+        return generate(
+            dataset.equation, n=dataset.n, seed=dataset.seed, chunk=dataset.chunk, out=folder, device=device, quiet=True
+        )

@@ -1,16 +1,20 @@
-"""How work in progress ends: by the clock, by an interrupt, or because the process that started it was killed."""
+"""How work in progress ends by the clock, and why a clock that jumps does no harm.
+
+A machine's wall clock may be set while work goes on. So deadlines are kept on the clock that only ever goes forward.
+That clock means nothing on another machine; there the wall clock must serve, but never for more than the whole budget.
+Too early an end pauses a run at its checkpoint, and too late a one costs time: neither loses anything.
+"""
 
 from __future__ import annotations
 
-import multiprocessing
-import os
 import signal
 import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from functools import cache
-from multiprocessing import connection
+from pathlib import Path
 from types import FrameType
 
 FOREVER = float("inf")
@@ -20,10 +24,43 @@ class OutOfTime(BaseException):
     """The budget is used up; no error, so that nothing that handles errors stops it."""
 
 
+@cache
+def machine() -> str:
+    """Names this machine since it was started: processes with the same name share a clock that goes forward."""
+    try:
+        return Path("/proc/sys/kernel/random/boot_id").read_text().strip()
+    except OSError:
+        return ""
+
+
+@dataclass(frozen=True)
+class Deadline:
+    """``seconds`` after the moment at which it was made, for this machine's processes and for others'."""
+
+    seconds: float
+    steady: float
+    wall: float
+    machine: str
+
+    @classmethod
+    def after(cls, seconds: float) -> Deadline:
+        return cls(seconds, time.monotonic() + seconds, time.time() + seconds, machine())
+
+    @property
+    def left(self) -> float:
+        """Seconds from now; negative when it has passed."""
+        if self.machine and self.machine == machine():
+            return self.steady - time.monotonic()
+        return min(self.seconds, self.wall - time.time())
+
+    def earlier(self, seconds: float) -> Deadline:
+        return Deadline(self.seconds - seconds, self.steady - seconds, self.wall - seconds, self.machine)
+
+
 @contextmanager
-def until(deadline: float) -> Iterator[None]:
+def until(deadline: Deadline) -> Iterator[None]:
     """`OutOfTime` at the deadline; only a process's main thread can be told so, others are asked between runs."""
-    if deadline == FOREVER or threading.current_thread() is not threading.main_thread():
+    if deadline.seconds == FOREVER or threading.current_thread() is not threading.main_thread():
         yield
         return
 
@@ -31,42 +68,9 @@ def until(deadline: float) -> Iterator[None]:
         raise OutOfTime
 
     before = signal.signal(signal.SIGALRM, ring)
-    signal.setitimer(signal.ITIMER_REAL, max(1e-3, deadline - time.time()))
+    signal.setitimer(signal.ITIMER_REAL, max(1e-3, deadline.left))
     try:
         yield
     finally:
         signal.setitimer(signal.ITIMER_REAL, 0)
         signal.signal(signal.SIGALRM, before)
-
-
-@contextmanager
-def interrupt_reaches_workers(workers: int) -> Iterator[None]:
-    """An interrupt sent to this process alone ends its workers too: training goes on from its last checkpoint."""
-    if workers == 1 or threading.current_thread() is not threading.main_thread():
-        yield
-        return
-
-    def stop(number: int, frame: FrameType | None) -> None:
-        for process in multiprocessing.active_children():
-            process.terminate()
-        raise KeyboardInterrupt
-
-    before = signal.signal(signal.SIGINT, stop)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGINT, before)
-
-
-@cache
-def end_with_parent() -> None:
-    """In a worker: if the process that started it is killed, do not stay behind on the device."""
-    parent = multiprocessing.parent_process()
-    if parent is None:
-        return
-
-    def watch() -> None:
-        connection.wait([parent.sentinel])
-        os._exit(1)
-
-    threading.Thread(target=watch, daemon=True).start()

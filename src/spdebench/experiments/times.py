@@ -51,7 +51,7 @@ def untimed(records: Iterable[Mapping[str, Any]], known: Mapping[str, dict[str, 
 
 def retime(record: Mapping[str, Any], device: str) -> dict[str, Any] | None:
     """The short record with the time taken anew; None on another device than the run's."""
-    if record["provenance"]["device"] != device_name(device):
+    if record.get("provenance", {}).get("device") != device_name(device):
         return None
     ms = _solver(record, device) if record["model"] == SOLVER else _network(record, device)
     short = {key: record[key] for key in ("version", "digest", "name", "model", "datasets")}

@@ -134,3 +134,15 @@ def test_processes_do_not_spoil_each_other(tmp_path):
         worker.join()
     lines = (tmp_path / "phi41.jsonl").read_text().splitlines()
     assert len(lines) == 35 and len(records.read(tmp_path)) == 35
+
+
+def test_the_beginning_of_a_line_is_not_read_and_not_left(tmp_path):
+    """A writer is at it, or was killed: nobody fails over it, and the next record takes its place."""
+    records.add(tmp_path, record("a" * 10))
+    path = tmp_path / "phi41.jsonl"
+    whole = path.read_bytes()
+    path.write_bytes(whole + whole[: len(whole) // 2])
+    assert list(records.read(tmp_path)) == ["a" * 10]
+    assert records.add(tmp_path, record("b" * 10))
+    assert path.read_bytes().startswith(whole) and set(records.read(tmp_path)) == {"a" * 10, "b" * 10}
+    assert path.read_bytes().count(b"\n") == 2

@@ -87,3 +87,11 @@ def test_only(tiny):
     assert plan.only(cells, "") == cells
     with pytest.raises(UserError, match="no cell is meant; the models here are deeponet, mean, linear, trees, solver"):
         plan.only(cells, "nothing")
+
+
+def test_what_ran_beside_others_tells_epochs_and_no_rate(tiny):
+    one = plan.jobs(plan.only(tiny.cells(1), "deeponet"), {})[0].spec
+    record = made_up(one, 0.1, epochs=2, training_seconds=1e6, beside=True)
+    rates, none = Rates({one.digest: record}, "cpu"), Rates({}, "cpu")
+    assert rates.epochs(one) == pytest.approx(2.0)
+    assert rates.seconds(one) / rates.epochs(one) == pytest.approx(none.seconds(one) / none.epochs(one))

@@ -14,7 +14,8 @@ from spdebench.data import generate
 from spdebench.errors import UserError
 from spdebench.experiments import plan, records, run
 from spdebench.experiments.fill import fill
-from spdebench.experiments.run import Places, fill_missing
+from spdebench.experiments.run import Means, Places, fill_missing
+from spdebench.experiments.stopping import Deadline
 from spdebench.training import Fit
 from tiny_tables import tiny_table
 
@@ -126,7 +127,7 @@ def test_the_clock_ends_a_run(tmp_path, monkeypatch):
 def test_after_the_deadline_nothing_is_started(whole, tmp_path):
     where = places(tmp_path)
     cells = plan.only(tiny_table().cells(1), "deeponet")
-    unit = run.Unit(todo(cells, where)[0].spec, {}, where, "cpu", time.time() - 1)
+    unit = run.Unit(todo(cells, where)[0].spec, {}, where, "cpu", Deadline.after(-1))
     assert run.work(unit).state == "left" and not (tmp_path / "runs").exists()
 
 
@@ -188,7 +189,7 @@ def test_runs_side_by_side_and_their_times(whole, tmp_path):
     where = places(tmp_path)
     shutil.copytree(whole[0] / "data", where.data)
     cells = plan.only(tiny_table().cells(1), "mean,solver")
-    outcomes = fill_missing(todo(cells, where), where, workers=2)
+    outcomes = fill_missing(todo(cells, where), where, Means(workers=2))
     assert {o.state for o in outcomes} == {"added"} and len(outcomes) == 4
     lines = [json.loads(line) for line in (tmp_path / "results" / "phi41.jsonl").read_text().splitlines()]
     assert not any(r.get("alone") for r in lines[:4])

@@ -1,0 +1,52 @@
+"""``spdebench status``: how far a campaign is, while it runs or after it was stopped."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from spdebench.cli.output import Json, duration, print_json, print_table
+from spdebench.data.making import Making
+from spdebench.experiments.catalogue import table as find
+from spdebench.experiments.status import RunState, chosen
+from spdebench.experiments.status import status as look
+
+
+def status(
+    runs: Annotated[Path, typer.Option(help="Folder of runs.")] = Path("runs"),
+    results: Annotated[Path, typer.Option(help="Folder of run records.")] = Path("results"),
+    data: Annotated[Path, typer.Option(help="Folder of datasets.")] = Path("data"),
+    as_json: Json = False,
+) -> None:
+    """Show what is done, running, failed and left of what 'table --run', 'train' and 'generate' were asked for."""
+    found = look(runs, results, data, find)
+    if as_json:
+        print_json(found.to_dict())
+        return
+    if not found.runs and not found.making:
+        typer.echo(f"nothing is begun in {runs} and {data}; next: spdebench table NAME --run")
+        return
+    if found.runs:
+        rows = found.rows()
+        print_table([{k: v for k, v in r.items() if k != "seconds"} | {"time": duration(r["seconds"])} for r in rows])
+    for run in chosen(found.runs, "running"):
+        typer.echo(f"running  {_running(run)}")
+    for run in chosen(found.runs, "failed"):
+        typer.echo(f"failed   {run.name}: {run.reason}")
+    for making in found.making:
+        typer.echo(f"data     {_making(making)}")
+    if found.seconds:
+        typer.echo(f"about {duration(found.seconds)} are left with {found.side_by_side} side by side")
+
+
+def _running(run: RunState) -> str:
+    epoch = f"epoch {run.epoch} of at most {run.epochs}, " if run.epochs else ""
+    return f"{run.name}: {epoch}about {duration(run.seconds)} left ({run.holder})"
+
+
+def _making(making: Making) -> str:
+    left = "" if making.seconds is None else f", about {duration(making.seconds)} left"
+    state = f" ({making.holder})" if making.holder else f", failed: {making.failed}" if making.failed else ", stopped"
+    return f"{making.name}: {making.done} of {making.chunks} chunks{left if making.holder else ''}{state}"

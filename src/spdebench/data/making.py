@@ -1,0 +1,100 @@
+"""How far a file in the making is, told in the folder of its chunks and read from there while it is made.
+
+    spec.json     what is made
+    rate.json     chunks made since the start, and the seconds that they took
+    failed.json   why it stopped, if it failed; gone when it is begun again
+
+Only people and estimates look here: what is done is decided by the chunks themselves.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+from spdebench.data.identity import from_json
+from spdebench.engines import held
+from spdebench.errors import UserError
+from spdebench.files import write_text
+from spdebench.spec import loads
+
+
+class Watch:
+    """A context around the making of a file; `count` after each chunk."""
+
+    def __init__(self, parts: Path, spec: str) -> None:
+        self.parts, self.made, self._start = parts, 0, time.monotonic()
+        self._write("spec.json", spec)
+        self._write("rate.json", "{}")
+        with suppress(OSError):
+            (parts / "failed.json").unlink(missing_ok=True)
+
+    def _write(self, name: str, text: str) -> None:
+        with suppress(UserError):  # a full disk stops chunks, not what is told of them
+            write_text(self.parts / name, text)
+
+    def __enter__(self) -> Watch:
+        return self
+
+    def count(self) -> None:
+        self.made += 1
+        self._write("rate.json", json.dumps({"chunks": self.made, "seconds": time.monotonic() - self._start}))
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, tb: TracebackType | None) -> None:
+        if isinstance(error, Exception):  # an interrupt is no failure
+            self._write("failed.json", json.dumps({"reason": f"{error}" or type(error).__name__}))
+
+
+@dataclass(frozen=True)
+class Making:
+    """A file in the making: its name, chunks done of all, who works on it, why it failed, seconds left if known."""
+
+    name: str
+    done: int
+    chunks: int
+    holder: str
+    failed: str
+    seconds: float | None
+
+
+def in_the_making(folder: Path) -> list[Making]:
+    """All files of a folder that are begun and not there yet."""
+    found = (look(parts) for parts in sorted(folder.glob(".*.parts")))
+    return [making for making in found if making is not None]
+
+
+def look(parts: Path) -> Making | None:
+    """One of them; None if it vanishes meanwhile, which is how a file in the making ends."""
+    try:
+        identity = from_json((parts / "spec.json").read_text(encoding="utf-8"))
+        done = sum(1 for _ in parts.glob("chunk-*.f4"))
+    except (OSError, UserError):
+        return None
+    rate, left = _read(parts / "rate.json"), identity.chunks - done
+    seconds, chunks = (_number(rate.get(key)) for key in ("seconds", "chunks"))
+    holder = held(parts)
+    return Making(
+        name=identity.file_name,
+        done=done,
+        chunks=identity.chunks,
+        holder=holder,
+        failed="" if holder else str(_read(parts / "failed.json").get("reason", "")),
+        seconds=left * seconds / chunks if seconds and chunks else None,
+    )
+
+
+def _number(value: object) -> float:
+    return float(value) if isinstance(value, int | float) else 0.0
+
+
+def _read(path: Path) -> dict[str, Any]:
+    try:
+        value = loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return {}
+    return value if isinstance(value, dict) else {}

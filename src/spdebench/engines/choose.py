@@ -1,0 +1,87 @@
+"""One call for every engine: ``run(work, units, workers, engine="local")``."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator, Iterator, Sequence
+from typing import Any, Protocol, TypeVar
+
+from spdebench.engines import local, on_ray
+from spdebench.engines.need import Need, Needs, longest_first
+from spdebench.errors import UserError, unknown
+
+Unit = TypeVar("Unit")
+Result = TypeVar("Result")
+Lost = Callable[[Any, str], Any]
+"""What stands for the result of a unit whose workers died again and again, given the unit and the reason."""
+
+
+class Engine(Protocol):
+    """Results of ``work(unit)`` as they come; ``lost`` makes the result of a unit that no worker survives."""
+
+    def __call__(
+        self, work: Callable[[Any], Any], units: Sequence[tuple[Any, Need]], workers: int | None, lost: Lost
+    ) -> Iterator[Any]: ...
+
+
+ENGINES: dict[str, Engine] = {"local": local.run, "ray": on_ray.run}
+
+
+def check_engine(name: str) -> Engine:
+    """The engine of this name; one clear line for another, or for one whose package is not installed."""
+    if name not in ENGINES:
+        raise unknown("engine", name, ENGINES)
+    if name == "ray":
+        on_ray.require()
+    return ENGINES[name]
+
+
+def check_workers(workers: int | None) -> None:
+    if workers is not None and workers < 1:
+        raise UserError(f"workers must be at least 1, got {workers}")
+
+
+def run(
+    work: Callable[[Unit], Result],
+    units: Sequence[Unit],
+    workers: int | None = None,
+    *,
+    engine: str = "local",
+    needs: Needs = None,
+    lost: Callable[[Unit, str], Result] | None = None,
+) -> Generator[Result, None, None]:
+    """Results of ``work(unit)`` as they come, the longest units first; every worker computes with one thread.
+
+    ``workers``: units at a time; not given, one on this machine, and what its resources allow on a cluster. A worker
+    that is killed costs its unit's time only: the unit is done again. Where that happens over and over, ``lost`` says
+    what stands for its result; without it that is an error, raised when everything else is done. An error of ``work``
+    ends the whole.
+    """
+    chosen = check_engine(engine)
+    check_workers(workers)
+    return _collected(chosen, work, longest_first(units, needs), workers, lost)
+
+
+class _Gone:
+    """In place of a result: the reason why there is none."""
+
+    def __init__(self, reason: str) -> None:
+        self.reason = reason
+
+
+def _collected(
+    engine: Engine,
+    work: Callable[[Any], Any],
+    units: Sequence[tuple[Any, Need]],
+    workers: int | None,
+    lost: Lost | None,
+) -> Generator[Any, None, None]:
+    gone: list[str] = []
+    if not units:
+        return
+    for result in engine(work, units, workers, lost or (lambda unit, reason: _Gone(reason))):
+        if isinstance(result, _Gone):
+            gone.append(result.reason)
+        else:
+            yield result
+    if gone:
+        raise UserError(f"{gone[0]}{f', and {len(gone) - 1} more' if len(gone) > 1 else ''}; the rest is done and kept")

@@ -1,0 +1,225 @@
+"""Units of work on Ray: one that this process starts for itself, or the cluster that ``RAY_ADDRESS`` names.
+
+Ray places units by what they ask for and does them again when a worker or a node dies. Files that units write must lie
+where every node sees them.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import math
+import os
+import socket
+import sys
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from spdebench.engines.memory import keep_freed_memory
+from spdebench.engines.need import Need
+from spdebench.errors import UserError
+from spdebench.registry import FILES
+
+RETRIES = 4  # times that a unit is done again after its worker or node has died
+STORE = 100 << 20  # bytes of Ray's shared memory: results are small
+WINDOW = 4  # units submitted ahead of each processor: enough for Ray to place, few enough to list
+LOOK = 5.0  # seconds between looks at which nodes there are
+GATHERING = 60.0  # seconds in which a cluster's nodes may still come
+PATIENCE = 10.0  # seconds in which cancelled units may put their things away
+
+
+def require() -> None:
+    """One clear line where Ray is not installed; nothing is imported."""
+    if importlib.util.find_spec("ray") is None:
+        raise UserError("the engine 'ray' needs the extra 'ray': pip install 'spdebench[ray]'")
+
+
+def run(
+    work: Callable[[Any], Any],
+    units: Sequence[tuple[Any, Need]],
+    workers: int | None,
+    lost: Callable[[Any, str], Any],
+) -> Iterator[Any]:
+    """Results as they come; an interrupt cancels what is in flight."""
+    ray = _import()
+    with _connected(ray, workers):
+        yield from _Submitted(ray, work, units, workers, lost).results()
+
+
+class _Submitted:
+    """Units handed to Ray, a few ahead of its processors, so that the longest of what is left always comes next."""
+
+    def __init__(
+        self,
+        ray: Any,
+        work: Callable[[Any], Any],
+        units: Sequence[tuple[Any, Need]],
+        workers: int | None,
+        lost: Callable[[Any, str], Any],
+    ) -> None:
+        self.ray, self.work, self.lost = ray, work, lost
+        self.waiting = list(reversed(units))
+        self.flying: dict[Any, Any] = {}
+        self.workers = workers
+        self._look_round()
+        self.remote = ray.remote(call)
+        self.always = {"num_cpus": 1, "max_retries": RETRIES, "runtime_env": {"env_vars": environment()}}
+        self._check_fits([need for _, need in units])
+
+    def _look_round(self) -> None:
+        """Nodes come and go: what they have now, and so how many units to submit ahead."""
+        self.nodes = [node["Resources"] for node in self.ray.nodes() if node["Alive"]]
+        self.most = self.workers or WINDOW * max(1, int(sum(node.get("CPU", 0) for node in self.nodes)))
+        self.looked = time.monotonic()
+
+    def _check_fits(self, needs: Sequence[Need]) -> None:
+        """What no node can hold is said before anything is started; a cluster may still be gathering its nodes."""
+        patience = time.monotonic() + (GATHERING if os.environ.get("RAY_ADDRESS") else 0.0)
+        most = max(needs, key=lambda need: need.gpus)
+        while time.monotonic() < patience and not self._holding(most):
+            time.sleep(1.0)
+            self._look_round()
+        self._asked(most)
+
+    def results(self) -> Iterator[Any]:
+        try:
+            while self.waiting or self.flying:
+                if time.monotonic() > self.looked + LOOK:
+                    self._look_round()
+                while self.waiting and len(self.flying) < self.most:
+                    unit, need = self.waiting.pop()
+                    self.flying[self.remote.options(**self.always, **self._asked(need)).remote(self.work, unit)] = unit
+                done, _ = self.ray.wait(list(self.flying), num_returns=1)
+                for reference in done:
+                    yield self._landed(reference, self.flying.pop(reference))
+        finally:
+            self._cancel()
+
+    def _landed(self, reference: Any, unit: Any) -> Any:
+        errors = self.ray.exceptions
+        try:
+            return self.ray.get(reference)
+        except errors.RayTaskError as error:
+            cause = error.cause
+            raise cause if isinstance(cause, UserError) else error from None
+        except (errors.WorkerCrashedError, errors.NodeDiedError, errors.OutOfMemoryError) as error:
+            what = "was killed for its memory" if isinstance(error, errors.OutOfMemoryError) else "died"
+            return self.lost(unit, f"its worker or node {what} {RETRIES + 1} times")
+        except errors.RayError as error:
+            first = str(error).strip().splitlines()[0]
+            raise UserError(
+                f"Ray lost the cluster ({first}); what is finished is kept, type the command again"
+            ) from None
+
+    def _asked(self, need: Need) -> dict[str, Any]:
+        """Resources in Ray's words; alone a unit may always run: no more memory is asked for than a node has."""
+        nodes = self._holding(need)
+        if not nodes:
+            raise UserError(
+                f"a unit asks for {need.gpus:g} GPUs, which no node of the Ray cluster has; use --device cpu"
+            )
+        most = int(max(node.get("memory", 0) for node in nodes))
+        return {"num_gpus": _share(need.gpus), "memory": min(need.memory, most)}
+
+    def _holding(self, need: Need) -> list[dict[str, float]]:
+        """The nodes that have so many GPUs."""
+        return [node for node in self.nodes if node.get("GPU", 0) >= _share(need.gpus)]
+
+    def _cancel(self) -> None:
+        for reference in self.flying:
+            self.ray.cancel(reference)  # an interrupt within the unit, which removes what it has half written
+        if self.flying:
+            self.ray.wait(list(self.flying), num_returns=len(self.flying), timeout=PATIENCE)
+
+
+def _share(gpus: float) -> float:
+    """As Ray counts: parts of one GPU to four digits, or whole ones."""
+    return round(gpus, 4) if gpus <= 1 else math.ceil(gpus)
+
+
+def call(work: Callable[[Any], Any], unit: Any) -> Any:
+    """In Ray's worker: ``work(unit)`` with one thread."""
+    torch.set_num_threads(1)
+    keep_freed_memory()
+    return work(unit)
+
+
+def environment() -> dict[str, str]:
+    """What workers need of this process's environment: where code comes from, one thread, the user's own files."""
+    own = (Path(sys.prefix), Path(sys.base_prefix))
+    paths = [str(Path(__file__).resolve().parents[2])]
+    for entry in (*sys.path, *os.environ.get("PYTHONPATH", "").split(os.pathsep)):
+        path = Path(entry).resolve()
+        if path.is_dir() and str(path) not in paths and not any(path.is_relative_to(p / "lib") for p in own):
+            paths.append(str(path))
+    names = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")
+    return {
+        "PYTHONPATH": os.pathsep.join(paths),
+        **dict.fromkeys(names, "1"),
+        **({FILES: os.environ[FILES]} if os.environ.get(FILES) else {}),
+    }
+
+
+def _import() -> Any:
+    require()
+    os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
+    os.environ.setdefault("RAY_task_oom_retries", str(RETRIES))  # Ray's own default is for ever
+    import ray
+    import ray._private.worker
+    import ray.exceptions
+
+    return ray
+
+
+@contextmanager
+def _connected(ray: Any, workers: int | None) -> Iterator[None]:
+    """Within it Ray is there. A Ray that the caller has started is used as it is and left running.
+
+    The address is always given: what Ray would find by itself may be a cluster that is dead.
+    """
+    if ray.is_initialized():
+        yield
+        return
+    address = os.environ.get("RAY_ADDRESS", "")
+    if address:
+        _check_listens(address)
+    quiet = {"logging_level": "error", "log_to_driver": False}
+    try:
+        if address:
+            ray.init(address=address, **quiet)
+        else:
+            count = workers or (len(os.sched_getaffinity(0)) if sys.platform == "linux" else os.cpu_count())
+            ray.init(address="local", num_cpus=count, include_dashboard=False, object_store_memory=STORE, **quiet)
+    except Exception as error:  # Ray has no one error for this
+        first = (str(error).strip().splitlines() or [type(error).__name__])[0]
+        if address:
+            raise _unreachable(address, first) from None
+        raise UserError(f"cannot start Ray here ({first}); use --engine local") from None
+    # Ray tells of dead workers on standard output, where a program may expect our JSON.
+    ray._private.worker._worker_logs_enabled = False
+    try:
+        yield
+    finally:
+        ray.shutdown()
+        ray._private.worker._worker_logs_enabled = True
+
+
+def _check_listens(address: str) -> None:
+    """Somebody answers there; Ray itself would try for minutes."""
+    host, colon, port = address.rpartition("://")[2].rpartition(":")
+    if not colon or not port.isdigit():  # "auto" and its like
+        return
+    try:
+        socket.create_connection((host.strip("[]"), int(port)), timeout=10).close()
+    except OSError as error:
+        raise _unreachable(address, error.strerror or str(error)) from None
+
+
+def _unreachable(address: str, why: str) -> UserError:
+    return UserError(
+        f"cannot join the Ray cluster at {address} ({why}); start it, or unset RAY_ADDRESS to have one started here"
+    )

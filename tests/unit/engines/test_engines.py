@@ -1,0 +1,118 @@
+"""Engines: order, what runs beside what, workers that are killed, interrupts; mistakes are one line."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import engine_units
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from spdebench import engines
+from spdebench.engines import Need, free_memory, local, on_ray
+from spdebench.errors import UserError
+
+
+def test_unknown_engines_and_workers():
+    with pytest.raises(UserError, match="unknown engine 'rai'; did you mean 'ray'"):
+        engines.run(engine_units.square, [1], engine="rai")
+    with pytest.raises(UserError, match="workers must be at least 1, got 0"):
+        engines.run(engine_units.square, [1], 0)
+
+
+def test_without_ray_the_extra_is_named(monkeypatch):
+    monkeypatch.setattr(on_ray.importlib.util, "find_spec", lambda name: None)
+    with pytest.raises(UserError, match=r"pip install 'spdebench\[ray\]'"):
+        engines.run(engine_units.square, [1], engine="ray")
+
+
+def test_smaller_ranks_first_and_of_one_rank_the_longest():
+    needs = {"a": Need(seconds=1), "b": Need(seconds=5), "c": Need(seconds=9, rank=1), "d": Need(seconds=5)}
+    assert list(engines.run(str.upper, list("cabd"), needs=needs.__getitem__)) == ["B", "D", "A", "C"]
+    assert list(engines.run(str.upper, list("cab"))) == ["C", "A", "B"]  # nothing known: as they came
+    assert list(engines.run(str.upper, [])) == []
+
+
+def test_an_error_in_this_process_is_the_units_own():
+    with pytest.raises(UserError, match="1 is not wanted here"):
+        list(engines.run(engine_units.refuses, [1, 2]))
+
+
+needs = st.builds(
+    Need, memory=st.integers(0, 100), gpus=st.sampled_from([0.0, 0.25, 0.5, 1.0]), place=st.sampled_from(["a", "b"])
+)
+
+
+@given(st.lists(needs, min_size=1, max_size=12), st.integers(1, 5), st.integers(1, 120), st.randoms())
+def test_what_runs_beside_what(wanted, workers, memory, random):
+    """At no moment more than fits, unless one runs alone; and everything gets its turn."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(local, "free_memory", lambda: memory - sum(n.memory for n in room.taken))
+        room = local.Room(workers, memory)
+        waiting, done = list(wanted), 0
+        while waiting or room.taken:
+            for need in list(waiting):
+                if room.fits(need):
+                    room.taken.append(need)
+                    waiting.remove(need)
+            assert room.taken and len(room.taken) <= workers
+            if len(room.taken) > 1:
+                # a unit of which nothing is known is let in beside one that runs alone beyond the memory
+                known = [n.memory for n in room.taken if n.memory]
+                assert len(known) <= 1 or sum(known) <= memory
+                for place in "ab":
+                    assert sum(n.gpus for n in room.taken if n.place == place) <= 1
+            room.taken.remove(random.choice(room.taken))
+            done += 1
+        assert done == len(wanted)
+
+
+def test_free_memory_is_some_of_the_machines():
+    total = next(
+        1024 * int(line.split()[1])
+        for line in Path("/proc/meminfo").read_text().splitlines()
+        if line.startswith("MemTotal")
+    )
+    assert 0 < free_memory() < total
+
+
+def test_a_killed_worker_costs_nothing_but_time(tmp_path):
+    found = list(engines.run(engine_units.dies_once, [(str(tmp_path), k) for k in range(6)], 2))
+    assert sorted(found) == list(range(6))  # none lost, none doubled
+    assert (tmp_path / "3").read_text() == "xx" and (tmp_path / "5").read_text() == "x"
+
+
+@pytest.mark.slow
+def test_a_unit_that_no_worker_survives(monkeypatch):
+    """It is tried alone, so that its neighbours are not blamed, and given up; everything else is done first."""
+    monkeypatch.setattr(local, "SHARED", 1)
+    monkeypatch.setattr(local, "ATTEMPTS", 2)
+    found = []
+    with pytest.raises(UserError, match=r"its worker process died 2 times.*the rest is done and kept"):
+        for result in engines.run(engine_units.dies_at_two, [1, 2, 3], 2):
+            found.append(result)
+    assert sorted(found) == [1, 3]
+
+
+def test_an_interrupt_ends_workers_and_leaves_nothing_half_written(tmp_path):
+    script = tmp_path / "driver.py"
+    script.write_text(
+        "from spdebench import engines\nimport engine_units\n"
+        f"units = [({str(tmp_path)!r}, k) for k in range(3)]\n"
+        "if __name__ == '__main__':\n    list(engines.run(engine_units.writes_slowly, units, 2))"
+    )
+    environment = {"PYTHONPATH": str(Path(__file__).parent), "OMP_NUM_THREADS": "1"}
+    driver = subprocess.Popen([sys.executable, str(script)], env=environment, stderr=subprocess.PIPE)
+    limit = time.monotonic() + 60
+    while len(list(tmp_path.glob(".*.tmp"))) < 2:
+        assert time.monotonic() < limit and driver.poll() is None
+        time.sleep(0.05)
+    driver.send_signal(signal.SIGINT)
+    _, errors = driver.communicate(timeout=20)
+    assert driver.returncode and b"KeyboardInterrupt" in errors
+    assert [p.name for p in tmp_path.iterdir()] == ["driver.py"]

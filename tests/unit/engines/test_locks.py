@@ -1,0 +1,45 @@
+"""One process at a time in a folder; a lock ends with its process, however that ends."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import sys
+import warnings
+
+import pytest
+
+from spdebench.engines import held, locked
+
+HOLD = (
+    "import sys, time; from pathlib import Path; from spdebench.engines.locks import locked\n"
+    "with locked(Path(sys.argv[1])):\n    print('held', flush=True); time.sleep(60)"
+)
+
+
+@pytest.fixture
+def holder(tmp_path):
+    process = subprocess.Popen([sys.executable, "-c", HOLD, str(tmp_path)], stdout=subprocess.PIPE, text=True)
+    assert process.stdout.readline() == "held\n"
+    yield process
+    process.kill()
+    process.wait()
+
+
+def test_seen_from_elsewhere_and_gone_with_its_process(holder, tmp_path):
+    assert held(tmp_path).startswith(f"process {holder.pid} on ")
+    assert held(tmp_path / "other") == ""
+    holder.send_signal(signal.SIGKILL)
+    holder.wait()
+    assert held(tmp_path) == ""  # the note is still there, the lock is not
+    assert str(holder.pid) in (tmp_path / "lock").read_text()
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        with locked(tmp_path):
+            assert held(tmp_path)
+
+
+def test_looking_does_not_take_it(tmp_path):
+    with locked(tmp_path):
+        assert held(tmp_path) and held(tmp_path)
+    assert held(tmp_path) == "" == held(tmp_path)
