@@ -7,9 +7,20 @@ import warnings
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 
+_LONGEST = 1000
+
 
 class UserError(Exception):
     """A mistake of the user's: the command line prints its one line and exits with code 2."""
+
+    def __init__(self, message: str) -> None:
+        super().__init__(one_line(message))
+
+
+def one_line(text: str) -> str:
+    """The text in one line that a terminal shows as it is, whatever a file put into it; too long a one is cut."""
+    plain = "".join(c if c.isprintable() else " " for c in text[: _LONGEST + 1])
+    return plain if len(plain) <= _LONGEST else f"{plain[:_LONGEST]} ..."
 
 
 class FoldingWarning(UserWarning):

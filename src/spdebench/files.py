@@ -1,19 +1,31 @@
-"""Files appear whole or not at all."""
+"""Files appear whole or not at all, under names that stay in their folder."""
 
 from __future__ import annotations
 
 import os
+import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from spdebench.errors import UserError
 
+_RESERVED = {"con", "prn", "aux", "nul", *(f"{port}{k}" for port in ("com", "lpt") for k in range(10))}
+
+
+def plain_name(name: object, what: str) -> str:
+    """``name``, if it can name a file in any folder on any system: no folders, nothing hidden, reserved or too long."""
+    if not isinstance(name, str) or not name.isprintable() or any(c in name for c in '/\\:*?"<>|'):
+        raise UserError(f"{what} must be a file name without folders or signs such as : * ?, got {name!r}")
+    if name.strip(" .") != name or name.partition(".")[0].lower() in _RESERVED or not 0 < len(name.encode()) <= 200:
+        raise UserError(f"{what} cannot name a file (hidden, reserved, empty or too long), got {name!r}")
+    return name
+
 
 @contextmanager
 def replacing(path: Path) -> Iterator[Path]:
     """Gives a temporary path beside ``path``, put in its place at the end; after an error nothing is left behind."""
-    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+    temporary = path.with_name(f".{path.name}.{os.getpid()}-{uuid.uuid4().hex[:8]}.tmp")  # two machines may share a pid
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         yield temporary

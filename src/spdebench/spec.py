@@ -1,7 +1,8 @@
 """A spec is the identity: frozen dataclass -> canonical JSON -> hash.
 
 Values come from Python, JSON, YAML or ``key=value`` words; all go through one strict decoder, so that ``"abc"`` for a
-number, an unknown key or a fraction for a count is one clear line and never a silently different dataset.
+number, an unknown key or a fraction for a count is one clear line and never a silently different dataset. JSON from
+files goes through `loads`, which bounds what it may hold.
 """
 
 from __future__ import annotations
@@ -19,6 +20,11 @@ from typing import Any, TypeVar
 from spdebench.errors import UserError, unknown
 
 T = TypeVar("T")
+
+DEPTH = 32
+"""Lists and objects within each other that a file may have; our own have six."""
+LARGEST = 2**63
+"""Whole numbers lie below it in size: what a file may count, and what a tensor can hold."""
 
 
 def fields_of(cls: type) -> dict[str, Any]:
@@ -44,12 +50,55 @@ def digest(value: Any, length: int = 10) -> str:
     return hashlib.sha256(canonical_json(value).encode()).hexdigest()[:length]
 
 
+def loads(text: str | bytes, *, allow_nan: bool = False) -> Any:
+    """JSON that anyone may have written, or ValueError: no key twice, `DEPTH`, `LARGEST`, Unicode, finite numbers.
+
+    What passes can be walked by recursion, converted to float and written again.
+    """
+    try:
+        value = json.loads(text, object_pairs_hook=_no_key_twice)
+    except RecursionError:
+        raise ValueError("it is nested too deeply") from None
+    except ValueError as error:
+        raise ValueError(str(error).partition("\n")[0]) from None
+    level = [value]
+    for _ in range(DEPTH + 1):
+        if not level:
+            return value
+        level = [inner for outer in level for inner in _entries(outer, allow_nan)]
+    raise ValueError(f"it is nested more than {DEPTH} deep")
+
+
+def _no_key_twice(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    out = dict(pairs)
+    if len(out) < len(pairs):
+        raise ValueError("a key stands twice in one object")
+    return out
+
+
+def _entries(value: Any, allow_nan: bool) -> Iterable[Any]:
+    """What a list or object holds; other values are checked."""
+    if isinstance(value, dict):
+        return (*value, *value.values())
+    if isinstance(value, list):
+        return value
+    if isinstance(value, str) and not value.isascii():
+        value.encode()  # half a surrogate pair is a ValueError
+    elif isinstance(value, float) and not allow_nan and not math.isfinite(value):
+        raise ValueError(f"it holds the number {value}")
+    elif isinstance(value, int) and abs(value) >= LARGEST:
+        raise ValueError("it holds a whole number of more than 63 bits")
+    return ()
+
+
 def build(cls: type[T], values: Mapping[str, Any], label: str) -> T:
     """An instance of the dataclass ``cls``, every value decoded strictly; ``label`` names it in errors."""
     known = fields_of(cls)
+    if not isinstance(values, Mapping):
+        raise UserError(f"{label}: expected fields by name, got {values!r}")
     for key in values:
         if key not in known:
-            raise unknown(f"key of {label}", key, known)
+            raise unknown(f"key of {label}", str(key), known)
     return cls(**{key: decode(value, known[key], f"{label}: {key}") for key, value in values.items()})
 
 
@@ -124,12 +173,16 @@ def _decode_bool(value: Any, where: str) -> bool:
 def _decode_int(value: Any, where: str) -> int:
     if isinstance(value, str):
         try:
-            return int(value)
+            number = int(value)
         except ValueError:
             raise UserError(f"{where} must be a whole number, got '{value}'") from None
-    if isinstance(value, bool) or not hasattr(value, "__index__"):
+    elif isinstance(value, bool) or not hasattr(value, "__index__"):
         raise UserError(f"{where} must be a whole number, got {value!r}")
-    return int(value)
+    else:
+        number = int(value)
+    if abs(number) >= LARGEST:
+        raise UserError(f"{where} must be below 2^63, got a number of {number.bit_length()} bits")
+    return number
 
 
 def _decode_float(value: Any, where: str) -> float:
@@ -139,6 +192,8 @@ def _decode_float(value: Any, where: str) -> float:
         number = float(value)
     except (TypeError, ValueError):
         raise UserError(f"{where} must be a number, got {value!r}") from None
+    except OverflowError:
+        raise UserError(f"{where} must be finite, got a whole number beyond all floats") from None
     if not math.isfinite(number):
         raise UserError(f"{where} must be finite, got {value!r}")
     return number

@@ -1,4 +1,4 @@
-"""``spdebench data``: look at, check, describe, import and export dataset files."""
+"""``spdebench data``: look at, check, describe, import, export, fetch and upload dataset files."""
 
 from __future__ import annotations
 
@@ -10,14 +10,19 @@ import typer
 
 from spdebench import data as datasets
 from spdebench.cli.output import Device, Json, print_json, print_table, size
+from spdebench.data import hub
 from spdebench.data.card import card_facts, render_card
 from spdebench.data.published import export_published, import_published
 from spdebench.errors import UserError
 from spdebench.files import write_text
 
 app = typer.Typer(
-    help="Look at, check, describe, import and export dataset files.", no_args_is_help=True, rich_markup_mode=None
+    help="Look at, check, describe, import, export, fetch and upload dataset files.",
+    no_args_is_help=True,
+    rich_markup_mode=None,
 )
+Repo = Annotated[str, typer.Option(envvar="SPDEBENCH_REPO", help="Dataset repository on the hub, OWNER/NAME.")]
+Revision = Annotated[str, typer.Option(help="Branch, tag or commit of the repository.")]
 File = Annotated[Path, typer.Argument(help="A native dataset file.")]
 
 
@@ -122,3 +127,30 @@ def export(
     """Write a dataset in the authors' published flat layout."""
     path = export_published(datasets.open_dataset(file), out, name=name)
     typer.echo(f"{path} ({size(path.stat().st_size)})")
+
+
+@app.command()
+def get(
+    name: Annotated[str, typer.Argument(help="A file of the repository, with or without .parquet.")],
+    repo: Repo = "",
+    revision: Revision = "main",
+    out: Annotated[Path, typer.Option(help="Folder for the file.")] = Path("data"),
+) -> None:
+    """Fetch a file from the hub, compare its checksum; stopped, the same command goes on. Needs the extra hub."""
+    path = hub.get(name, hub.Place(repo, revision), out)
+    typer.echo(f"{path} ({size(path.stat().st_size)}), checksum right")
+    native = hub.is_native(path)
+    typer.echo(f"next: spdebench data {'info' if native else 'import'} {path}")
+
+
+@app.command()
+def push(
+    file: File,
+    repo: Repo = "",
+    revision: Revision = "main",
+    private: Annotated[bool, typer.Option("--private", help="If the repository is made now, make it private.")] = False,
+    samples: Annotated[int, typer.Option(help="Samples solved in other ways for a new card.")] = 16,
+) -> None:
+    """Upload a dataset with its card to the hub; HF_TOKEN gives the right to. Needs the extra hub."""
+    torch.set_num_threads(1)
+    typer.echo(hub.push(file, hub.Place(repo, revision), private=private, samples=samples))

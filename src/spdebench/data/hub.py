@@ -1,0 +1,264 @@
+"""Files on the Hugging Face hub (extra ``hub``): `get` fetches one by name, `push` uploads a dataset with its card.
+
+A download lies beside its target until it is whole and its checksum is right; stopped, it goes on where it was. The hub
+is another machine: names and sizes that it tells are checked like those of any file.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import re
+import shutil
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlparse
+
+from spdebench.data.card import card_facts, render_card
+from spdebench.data.generate import check_folder
+from spdebench.data.store import Dataset, first_line, open_dataset
+from spdebench.data.verify import check_sums
+from spdebench.engines.locks import locked
+from spdebench.errors import UserError, did_you_mean
+from spdebench.files import plain_name
+
+DOI = "https://doi.org/10.57967/hf/8682"
+"""The paper's own data; the page that it leads to names the repository."""
+_NETWORK = ("httpx", "httpx2", "httpcore", "requests", "urllib3", "huggingface_hub")
+"""Where errors come from that mean the network; the library has changed its client more than once."""
+MARK = "<!-- written by spdebench data push -->"
+"""In a README that may be written anew."""
+
+
+def _hub() -> Any:
+    """The library; without telemetry, and over plain HTTP, which can be gone on with."""
+    os.environ.setdefault("HF_HUB_DISABLE_TELEMETRY", "1")
+    os.environ.setdefault("HF_HUB_DISABLE_XET", "1")
+    os.environ.setdefault("HF_HUB_DISABLE_PROGRESS_BARS", "1")
+    try:
+        import huggingface_hub
+    except ImportError:
+        raise UserError("the hub needs the extra hub: pip install 'spdebench[hub]'") from None
+    return huggingface_hub
+
+
+@dataclass(frozen=True)
+class Place:
+    """A dataset repository: ``repo`` (OWNER/NAME) at a ``revision``; ``endpoint`` and ``token`` as the library has
+    them (HF_ENDPOINT, HF_TOKEN) unless given."""
+
+    repo: str
+    revision: str = "main"
+    endpoint: str | None = None
+    token: str | None = None
+
+    def __post_init__(self) -> None:
+        if not self.repo:
+            raise UserError(f"which repository? give --repo OWNER/NAME; {DOI} leads to that of the paper's data")
+        if not re.fullmatch(r"[\w.-]{1,96}/[\w.-]{1,96}", self.repo) or ".." in self.repo or "--" in self.repo:
+            raise UserError(f"a repository is OWNER/NAME, got '{self.repo}'")
+
+    @property
+    def api(self) -> Any:
+        return _hub().HfApi(endpoint=self.endpoint, token=self.token)
+
+
+@dataclass(frozen=True)
+class Remote:
+    """A file of a repository; ``checksum`` is SHA-256, or for small files that are not in LFS git's own SHA-1."""
+
+    path: str
+    size: int
+    checksum: str
+    lfs: bool
+
+    @property
+    def name(self) -> str:
+        return self.path.rpartition("/")[2]
+
+    def matches(self, file: Path) -> bool:
+        digest = hashlib.sha256() if self.lfs else hashlib.sha1(b"blob %d\0" % file.stat().st_size)
+        with file.open("rb") as content:
+            while block := content.read(1 << 20):
+                digest.update(block)
+        return digest.hexdigest() == self.checksum
+
+
+# --- what is there ------------------------------------------------------------------------------------------------
+def files(place: Place) -> tuple[str, list[Remote]]:
+    """(commit, its files)."""
+    api = place.api
+    with _plain_errors(place):
+        commit = api.repo_info(place.repo, repo_type="dataset", revision=place.revision).sha
+        tree = list(api.list_repo_tree(place.repo, repo_type="dataset", revision=commit, recursive=True))
+    found = [entry for entry in tree if hasattr(entry, "blob_id")]
+    return commit, [Remote(f.path, int(f.size), f.lfs.sha256 if f.lfs else f.blob_id, bool(f.lfs)) for f in found]
+
+
+def choose(name: str, known: list[Remote], place: Place) -> Remote:
+    """The file called so: by its path, its name, or its name without ``.parquet``."""
+    data = [f for f in known if f.path.endswith(".parquet")]
+    for key in (lambda f: f.path, lambda f: f.name, lambda f: f.name.removesuffix(".parquet")):
+        fits = [f for f in data if key(f) == name]
+        if len(fits) == 1:
+            return fits[0]
+        if fits:
+            raise UserError(f"'{name}' is several files of {place.repo}: {', '.join(f.path for f in fits)}")
+    if not data:
+        raise UserError(f"{place.repo} has no Parquet files")
+    raise UserError(f"{place.repo} has no file '{name}'{did_you_mean(name, [f.name for f in data])}")
+
+
+# --- get ----------------------------------------------------------------------------------------------------------
+def get(name: str, place: Place, out: str | os.PathLike[str] = "data") -> Path:
+    """Fetch a file into the folder ``out`` and return its path; one that is there already is compared and left."""
+    commit, known = files(place)
+    remote = choose(name, known, place)
+    target = Path(out) / plain_name(remote.name, f"the file in {place.repo}")
+    if target.exists():
+        if target.stat().st_size == remote.size and remote.matches(target):
+            return target
+        raise UserError(
+            f"{target} is there already and differs from that of {place.repo}; move it, or use another --out"
+        )
+    check_folder(target.parent)
+    parts = target.with_name(f".{target.name}.download")
+    part = parts / plain_name(remote.checksum, "a checksum")
+    _check_disk(remote, part)
+    with locked(parts):
+        if not target.exists():  # else by whom we waited for
+            _fetch(place, commit, remote, part)
+            if not remote.matches(part):
+                shutil.rmtree(parts, ignore_errors=True)
+                line = f"{remote.path} does not match its checksum in {place.repo}; type the same command again"
+                raise UserError(line)
+            os.replace(part, target)
+        shutil.rmtree(parts, ignore_errors=True)
+    return target
+
+
+def is_native(path: Path) -> bool:
+    """Whether a file is of our own layout; the authors' are to be imported."""
+    try:
+        open_dataset(path)
+    except UserError:
+        return False
+    return True
+
+
+def _check_disk(remote: Remote, part: Path) -> None:
+    have = part.stat().st_size if part.is_file() else 0
+    folder = part.parent.parent
+    free = shutil.disk_usage(next(p for p in (folder, *folder.resolve().parents) if p.exists())).free
+    if remote.size - have > free:
+        raise UserError(
+            f"{remote.name} takes {remote.size / 1e9:.2f} GB, {free / 1e9:.2f} GB are free in {folder}; "
+            f"make room or use another --out"
+        )
+
+
+def _fetch(place: Place, commit: str, remote: Remote, part: Path) -> None:
+    """Bring ``part`` to its full size, from where it is."""
+    hub = _hub()
+    from huggingface_hub.file_download import http_get
+    from huggingface_hub.utils import build_hf_headers
+
+    url = hub.hf_hub_url(place.repo, remote.path, repo_type="dataset", revision=commit, endpoint=place.endpoint)
+    with _plain_errors(place, remote.path), part.open("ab") as file:
+        known = hub.get_hf_file_metadata(url, token=place.token, endpoint=place.endpoint)
+        headers = build_hf_headers(token=place.token)
+        if urlparse(known.location).netloc != urlparse(url).netloc:  # a store elsewhere must not see the token
+            headers.pop("authorization", None)
+        have = file.tell()
+        if have > remote.size:
+            file.truncate(0)
+            have = 0
+        http_get(known.location, file, resume_size=have, headers=headers, expected_size=remote.size)
+
+
+# --- push ---------------------------------------------------------------------------------------------------------
+def push(file: str | os.PathLike[str], place: Place, *, private: bool = False, samples: int = 16) -> str:
+    """Upload a native file, its card beside it and, unless somebody wrote one, the repository's README in one commit;
+    returns the address of the commit. The card is the ``.md`` beside the file if there is one, else it is made."""
+    dataset = open_dataset(file)
+    check_sums(dataset)
+    path = dataset.path
+    plain_name(path.name, "the file")
+    beside = path.with_suffix(".md")
+    text = beside.read_text(encoding="utf-8") if beside.is_file() else render_card(card_facts(dataset, samples))
+    hub, api = _hub(), place.api
+    add = hub.CommitOperationAdd
+    with _plain_errors(place, writing=True):
+        api.create_repo(place.repo, repo_type="dataset", private=private, exist_ok=True)
+        _, known = files(place)
+        operations = [add(path.name, path), add(beside.name, text.encode())]
+        if _ours(place, known):
+            names = sorted({f.path for f in known if f.path.endswith(".parquet")} | {path.name})
+            operations.append(add("README.md", readme(dataset, text, names).encode()))
+        message = f"{path.name} and its card"
+        done = api.create_commit(
+            place.repo, operations, commit_message=message, repo_type="dataset", revision=place.revision
+        )
+    return str(done.commit_url)
+
+
+def _ours(place: Place, known: list[Remote]) -> bool:
+    """Whether the repository's README is not there, or was written here."""
+    if not any(f.path == "README.md" for f in known):
+        return True
+    with tempfile.TemporaryDirectory() as folder:
+        path = place.api.hf_hub_download(
+            place.repo, "README.md", repo_type="dataset", revision=place.revision, local_dir=folder
+        )
+        return MARK in Path(path).read_text(encoding="utf-8", errors="replace")
+
+
+def readme(dataset: Dataset, card: str, names: list[str]) -> str:
+    """The front page of a repository: what the hub reads (JSON is YAML), the card, and all of its datasets."""
+    configs = [{"config_name": Path(name).stem, "data_files": name} for name in names]
+    title = "imported data" if dataset.imported else dataset.equation.title
+    head = {"pretty_name": title, "tags": ["spde", "spdebench"], "configs": configs}
+    lines = [f"{key}: {json.dumps(value)}" for key, value in head.items()]
+    listed = [f"- [`{name}`]({Path(name).with_suffix('.md').as_posix()})" for name in names]
+    return "\n".join(["---", *lines, "---", MARK, "", card.rstrip(), "", "## Datasets", "", *listed, ""])
+
+
+# --- what may go wrong --------------------------------------------------------------------------------------------
+@contextmanager
+def _plain_errors(place: Place, path: str = "", writing: bool = False) -> Iterator[None]:
+    """What the library and the network raise, as one line."""
+    _hub()
+    from huggingface_hub import errors
+
+    where = f"{place.repo}{f' ({path})' if path else ''}"
+    right = "with write access" if writing else "that may read it"
+    try:
+        yield
+    except errors.RevisionNotFoundError:
+        raise UserError(f"{where} has no revision '{place.revision}'; give another --revision") from None
+    except errors.EntryNotFoundError:
+        raise UserError(f"{where} is not there any more; look at the repository's list of files") from None
+    except errors.HfHubHTTPError as error:
+        status = getattr(error.response, "status_code", 0)
+        if status in (401, 403):
+            line = f"{where} asks for a token {right}; set HF_TOKEN, or check the name"
+        elif status == 404:
+            line = f"there is no dataset repository '{place.repo}', or it is private; check --repo, or set HF_TOKEN"
+        else:
+            line = f"the hub answers {status or first_line(error)} for {where}; try again later"
+        raise UserError(line) from None
+    except OSError as error:
+        if error.filename is None and error.errno is None:
+            raise UserError(f"the hub cannot be reached for {where} ({first_line(error)}); what came is kept") from None
+        raise UserError(f"cannot write {path or 'files'} ({error.strerror}); what came is kept") from None
+    except ValueError as error:
+        raise UserError(f"the hub's answer for {where} is not what it should be ({first_line(error)})") from None
+    except Exception as error:
+        if type(error).__module__.partition(".")[0] not in _NETWORK:
+            raise
+        raise UserError(f"the hub cannot be reached for {where} ({first_line(error)}); what came is kept") from None

@@ -1,0 +1,283 @@
+"""Fetching and uploading, against a server that speaks the hub's protocol: whole files, or one line."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hub_server import Hub
+
+from spdebench.data import generate, hub, open_dataset
+from spdebench.data.hub import Place
+from spdebench.equations import equation
+from spdebench.errors import UserError
+
+pytest.importorskip("huggingface_hub")
+REPO = "owner/spde"
+NAME = "Phi41-01_xi-128-1200.parquet"
+LARGE = np.random.default_rng(0).bytes(24 << 20)  # the library writes ten million bytes at a time
+
+
+@pytest.fixture
+def server(monkeypatch, tmp_path) -> Iterator[Hub]:
+    """A hub with two data files; no token of the user's takes part."""
+    monkeypatch.setenv("HF_HOME", str(tmp_path / "hf"))
+    monkeypatch.delenv("HF_TOKEN", raising=False)
+    with Hub() as made:
+        made.repos[REPO] = {NAME: LARGE[: 1 << 18], "sub/KdV-cyl_xi-32-10.parquet": b"small", "README.md": b"theirs"}
+        yield made
+        made.shutdown()
+
+
+@pytest.fixture
+def place(server) -> Place:
+    return Place(REPO, endpoint=server.address, token=server.token or None)
+
+
+def left_in(folder: Path) -> set[str]:
+    return {p.relative_to(folder).as_posix() for p in folder.rglob("*") if p.is_file()} if folder.exists() else set()
+
+
+# --- get ----------------------------------------------------------------------------------------------------------
+@pytest.mark.parametrize("name", [NAME, NAME.removesuffix(".parquet")])
+def test_a_file_comes_by_its_name(server, place, tmp_path, name):
+    path = hub.get(name, place, tmp_path / "data")
+    assert path == tmp_path / "data" / NAME and path.read_bytes() == server.repos[REPO][NAME]
+    assert left_in(tmp_path / "data") == {NAME}
+    before = len(server.sent)
+    assert hub.get(name, place, tmp_path / "data") == path and len(server.sent) == before  # there already
+
+
+def test_a_small_file_in_a_folder_has_gits_checksum(place, tmp_path):
+    assert hub.get("KdV-cyl_xi-32-10", place, tmp_path).read_bytes() == b"small"
+
+
+def test_a_file_that_differs_is_not_touched(place, tmp_path):
+    (tmp_path / NAME).write_bytes(b"mine")
+    with pytest.raises(UserError, match="is there already and differs"):
+        hub.get(NAME, place, tmp_path)
+    assert (tmp_path / NAME).read_bytes() == b"mine"
+
+
+FETCH = (
+    "import sys; from spdebench.data import hub\n"
+    "print(hub.get(sys.argv[1], hub.Place(sys.argv[2], endpoint=sys.argv[3]), sys.argv[4]))"
+)
+
+
+def test_a_download_that_was_killed_goes_on(server, place, tmp_path):
+    """Only what had not reached the disk is sent twice; meanwhile nothing has the final name."""
+    server.repos[REPO][NAME] = LARGE
+    server.stall_after = 22 << 20
+    child = subprocess.Popen([sys.executable, "-c", FETCH, NAME, REPO, server.address, str(tmp_path / "data")])
+    try:
+        assert server.stalled.wait(60)
+        part = next(p for p in _until(lambda: _parts(tmp_path / "data", 20 * 10**6)) if p)
+    finally:
+        os.kill(child.pid, signal.SIGKILL)
+        child.wait()
+    kept = part.stat().st_size
+    assert not (tmp_path / "data" / NAME).exists() and kept >= 20 * 10**6
+    server.stall_after = None
+    assert hub.get(NAME, place, tmp_path / "data").read_bytes() == LARGE
+    assert server.sent == [(0, 22 << 20), (kept, len(LARGE) - kept)] and left_in(tmp_path / "data") == {NAME}
+    twice = sum(count for _, count in server.sent) - len(LARGE)
+    assert 0 <= twice <= 10 * 2**20
+
+
+def _parts(folder: Path, least: int) -> Path | None:
+    found = [p for p in folder.glob(".*.download/*") if p.name != "lock" and p.stat().st_size >= least]
+    return found[0] if found else None
+
+
+def _until(look):
+    import time
+
+    for _ in range(600):
+        yield look()
+        time.sleep(0.05)
+
+
+def test_a_file_that_changed_is_not_joined_to_the_old_part(server, place, tmp_path):
+    parts = tmp_path / f".{NAME}.download"
+    parts.mkdir()
+    (parts / ("0" * 64)).write_bytes(b"of another version")
+    assert hub.get(NAME, place, tmp_path).read_bytes() == server.repos[REPO][NAME]
+    assert server.sent == [(0, 1 << 18)] and left_in(tmp_path) - _own(tmp_path) == {NAME}
+
+
+def _own(folder: Path) -> set[str]:
+    return {name for name in left_in(folder) if name.startswith("hf/")}
+
+
+def test_other_bytes_than_promised_are_refused(server, place, tmp_path):
+    server.spoil = True
+    with pytest.raises(UserError, match="does not match its checksum"):
+        hub.get(NAME, place, tmp_path / "data")
+    assert not list((tmp_path / "data").iterdir())
+    server.spoil = False
+    assert hub.get(NAME, place, tmp_path / "data").read_bytes() == server.repos[REPO][NAME]
+
+
+def test_what_is_not_there(server, place, tmp_path):
+    with pytest.raises(UserError, match=f"did you mean '{NAME}'"):
+        hub.get("Phi41-01_xi-128-120", place, tmp_path / "data")
+    with pytest.raises(UserError, match="no dataset repository 'owner/none'"):
+        hub.get(NAME, Place("owner/none", endpoint=server.address), tmp_path / "data")
+    with pytest.raises(UserError, match="no revision 'v9'"):
+        hub.get(NAME, Place(REPO, "v9", endpoint=server.address), tmp_path / "data")
+    assert not (tmp_path / "data").exists()
+
+
+@pytest.mark.parametrize("repo", ["", "name", "a/b/c", "../x", "a/..", "a b/c", "https://x/y"])
+def test_what_is_no_repository(repo):
+    with pytest.raises(UserError, match="OWNER/NAME"):
+        Place(repo)
+
+
+def test_a_hub_cannot_name_files_elsewhere(server, place, tmp_path):
+    for name in ("sub/..parquet", "a/con.parquet", "x\n.parquet", ".hidden.parquet"):
+        server.repos[REPO] = {name: b"evil"}
+        with pytest.raises(UserError):
+            hub.get(name.rpartition("/")[2], place, tmp_path / "data")
+    assert not (tmp_path / "data").exists()
+
+
+def test_a_token_is_asked_for(server, place, tmp_path):
+    server.token = "secret"
+    with pytest.raises(UserError, match="set HF_TOKEN"):
+        hub.get(NAME, place, tmp_path / "data")
+    assert not (tmp_path / "data").exists()
+    mine = Place(REPO, endpoint=server.address, token="secret")
+    assert hub.get(NAME, mine, tmp_path / "data").stat().st_size == 1 << 18
+
+
+def test_a_server_that_is_gone(server, place, tmp_path):
+    server.shutdown()
+    server.server_close()
+    with pytest.raises(UserError, match="cannot be reached"):
+        hub.get(NAME, place, tmp_path / "data")
+    assert not (tmp_path / "data").exists()
+
+
+def test_a_disk_that_is_too_small_is_seen_before(server, place, tmp_path):
+    server.declared = 10 * shutil.disk_usage(tmp_path).total
+    with pytest.raises(UserError, match="GB are free"):
+        hub.get(NAME, place, tmp_path / "data")
+    assert not server.sent and not (tmp_path / "data").exists()
+
+
+# --- push ---------------------------------------------------------------------------------------------------------
+@pytest.fixture(scope="module")
+def dataset(tmp_path_factory) -> Path:
+    eq = equation("phi41", points=32, truncation=8, frames=4, steps=4)
+    return generate(eq, n=40, out=tmp_path_factory.mktemp("push"))
+
+
+def test_a_dataset_goes_up_with_its_card_and_comes_back(server, dataset, tmp_path):
+    new = Place("owner/new", endpoint=server.address, token="t")
+    address = hub.push(dataset, new, samples=2)
+    files = server.repos["owner/new"]
+    assert set(files) == {dataset.name, dataset.with_suffix(".md").name, "README.md"}
+    assert files[dataset.name] == dataset.read_bytes() and server.lfs  # over LFS
+    assert address.endswith(server.commit("owner/new")) and dataset.name in server.messages[0]
+    card = files[dataset.with_suffix(".md").name].decode()
+    assert "## The floor" in card and card.rstrip() in files["README.md"].decode()
+    back = hub.get(dataset.stem, new, tmp_path / "back")
+    assert np.array_equal(open_dataset(back).u, open_dataset(dataset).u)
+
+
+def test_the_front_page_is_what_the_hub_reads(server, dataset):
+    yaml = pytest.importorskip("yaml")
+    new = Place("owner/new", endpoint=server.address, token="t")
+    server.repos["owner/new"] = {"first.parquet": b"x", "sub/second.parquet": b"x"}
+    hub.push(dataset, new, samples=2)
+    _, head, body = server.repos["owner/new"]["README.md"].decode().split("---\n", 2)
+    values = yaml.safe_load(head)
+    named = {c["config_name"]: c["data_files"] for c in values["configs"]}
+    assert named == {"first": "first.parquet", "second": "sub/second.parquet", dataset.stem: dataset.name}
+    assert values["pretty_name"] and "spdebench" in values["tags"] and hub.MARK in body
+    before = server.repos["owner/new"]["README.md"]
+    hub.push(dataset, new, samples=2)
+    assert server.repos["owner/new"]["README.md"] == before  # the same again
+
+
+def test_a_card_that_is_there_is_taken_and_a_readme_of_others_is_left(server, dataset, place, tmp_path):
+    mine = tmp_path / dataset.name
+    shutil.copy(dataset, mine)
+    mine.with_suffix(".md").write_text("# my own words\n")
+    hub.push(mine, Place(REPO, endpoint=server.address, token="t"))
+    assert server.repos[REPO][mine.with_suffix(".md").name] == b"# my own words\n"
+    assert server.repos[REPO]["README.md"] == b"theirs" and NAME in server.repos[REPO]
+
+
+def test_what_cannot_go_up(server, dataset, tmp_path):
+    server.token = "secret"
+    with pytest.raises(UserError, match="write access"):
+        hub.push(dataset, Place("owner/new", endpoint=server.address), samples=2)
+    damaged = tmp_path / "x.parquet"
+    content = bytearray(dataset.read_bytes())
+    content[300] ^= 1
+    damaged.write_bytes(content)
+    with pytest.raises(UserError, match="damaged"):
+        hub.push(damaged, Place("owner/new", endpoint=server.address, token="secret"), samples=2)
+    assert "owner/new" not in server.repos
+
+
+# --- the command --------------------------------------------------------------------------------------------------
+COMMANDS = """
+import json, sys
+from spdebench.cli.main import main
+for words in json.loads(sys.argv[1]):
+    try:
+        main(["data", *words])
+    except SystemExit as stop:
+        print("exit", stop.code)
+"""
+
+
+def test_the_commands(server, dataset, tmp_path):
+    """In a process of their own: the library reads HF_ENDPOINT when it is imported."""
+    words = [
+        ["push", str(dataset), "--repo", "owner/cli", "--samples", "2"],
+        ["get", dataset.stem, "--repo", "owner/cli", "--out", str(tmp_path)],
+        ["get", dataset.stem],
+        ["get", "nothing", "--repo", "owner/cli"],
+    ]
+    environment = {**os.environ, "HF_ENDPOINT": server.address, "HF_TOKEN": "t"}
+    environment.pop("SPDEBENCH_REPO", None)
+    call = [sys.executable, "-c", COMMANDS, json.dumps(words)]
+    done = subprocess.run(call, capture_output=True, text=True, env=environment, timeout=120)
+    codes = [line for line in done.stdout.splitlines() if line.startswith("exit")]
+    assert codes == ["exit 0", "exit 0", "exit 2", "exit 2"], done.stderr
+    assert "next: spdebench data info" in done.stdout and "/datasets/owner/cli/commit/" in done.stdout
+    errors = done.stderr.splitlines()
+    assert len(errors) == 2 and "10.57967" in errors[0] and "has no file 'nothing'" in errors[1]
+    assert (tmp_path / dataset.name).read_bytes() == dataset.read_bytes()
+
+
+def test_without_the_extra_the_error_names_it(tmp_path):
+    code = (
+        "import sys; sys.modules['huggingface_hub'] = None\n"
+        "from spdebench.data import hub; from spdebench.errors import UserError\n"
+        "try:\n    hub.get('x', hub.Place('a/b'))\nexcept UserError as error:\n    print(error)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert "spdebench[hub]" in done.stdout
+
+
+def test_the_server_is_what_we_think(server):
+    """The checksum of a file in LFS is that of its content."""
+    import urllib.request
+
+    with urllib.request.urlopen(f"{server.address}/api/datasets/{REPO}/tree/main") as answer:
+        tree = json.loads(answer.read())
+    assert {e["path"]: "lfs" in e for e in tree}[NAME] is True
