@@ -4,14 +4,14 @@ VENV := .venv
 BIN := $(VENV)/bin
 export OMP_NUM_THREADS ?= 1
 
-.PHONY: setup demo test test-slow bench lint clean
+.PHONY: setup demo test test-slow drills fuzz bench lint clean
 
 setup: $(VENV)/.ready
 
 $(VENV)/.ready: pyproject.toml constraints.txt
 	$(PYTHON) -c 'import sys; sys.exit("Python 3.11 or newer is needed, this is " + sys.version.split()[0]) if sys.version_info < (3, 11) else None'
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e ".[dev,oracle]"
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e ".[dev,oracle,ray,hub]"
 	touch $@
 
 demo: setup
@@ -22,6 +22,12 @@ test: setup lint
 
 test-slow: setup
 	$(BIN)/python -m pytest -m slow
+
+drills: setup
+	$(BIN)/python tests/drills/run.py
+
+fuzz: setup
+	SPDEBENCH_FUZZ=10 $(BIN)/python -m pytest tests/security
 
 bench: setup
 	$(BIN)/spdebench bench data

@@ -15,11 +15,12 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 import torch
 from torch import Tensor
 
+from spdebench import spec
 from spdebench.errors import UserError
 
 Boundary = Literal["periodic", "dirichlet"]
@@ -43,6 +44,11 @@ class Grid:
             raise UserError(f"grid: upper {self.upper} must exceed lower {self.lower}")
         if self.boundary not in ("periodic", "dirichlet"):
             raise UserError(f"grid: boundary must be periodic or dirichlet, got '{self.boundary}'")
+
+    @staticmethod
+    def from_dict(values: Any) -> Grid:
+        """The grid whose fields these are, as they come from a file."""
+        return spec.build(Grid, values, "grid")
 
     @staticmethod
     def unit(points: int | Sequence[int], dim: int = 1, boundary: Boundary = "periodic") -> Grid:

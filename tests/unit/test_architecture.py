@@ -10,7 +10,7 @@ from pathlib import Path
 import spdebench
 
 ROOT = Path(spdebench.__file__).parent
-LEAVES = {"version", "errors", "registry", "spec", "progress", "files", "engines", "signatures", "timing"}
+LEAVES = {"version", "errors", "registry", "spec", "progress", "files", "engines", "signatures", "timing", "tensors"}
 FLOW = [
     "grids",
     "noise",

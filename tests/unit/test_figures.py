@@ -41,7 +41,7 @@ def phi(tmp_path_factory: pytest.TempPathFactory) -> Dataset:
 def imported(folder: Path, grid: Grid, u: np.ndarray, dw: np.ndarray | None = None) -> Dataset:
     """A file without a spec of ours, on times 0, 1, ..."""
     box = {"points": grid.points, "lower": grid.lower, "upper": grid.upper, "boundary": grid.boundary}
-    identity = {"published": "elsewhere", "grid": box, "times": list(range(u.shape[1]))}
+    identity = {"published": {"file": "elsewhere"}, "grid": box, "times": list(range(u.shape[1]))}
     shapes = {"u0": u.shape[2:], "dw": u.shape[1:], "u": u.shape[1:]}
     path = folder / "elsewhere.parquet"
     with Writer(path, identity, shapes, 4, {}) as writer:

@@ -8,7 +8,22 @@ from typing import Annotated, Any, NoReturn
 
 import typer
 
-from spdebench.cli import bench, data, doctor, evaluate, generate, plot, predict, report, show, sweep, table, train
+from spdebench.cli import (
+    bench,
+    data,
+    doctor,
+    evaluate,
+    generate,
+    plot,
+    predict,
+    report,
+    results,
+    show,
+    status,
+    sweep,
+    table,
+    train,
+)
 from spdebench.engines import keep_freed_memory
 from spdebench.errors import FoldingWarning, UserError
 from spdebench.registry import extend
@@ -30,8 +45,10 @@ app.command("evaluate")(evaluate.evaluate)
 app.command("predict")(predict.predict)
 app.command("sweep")(sweep.sweep)
 app.command("table")(table.table)
+app.command("status")(status.status)
 app.command("plot")(plot.plot)
 app.command("report")(report.report)
+app.command("results")(results.results)
 app.add_typer(bench.app, name="bench")
 app.command("doctor")(doctor.doctor)
 

@@ -1,4 +1,4 @@
-"""``spdebench plot``: draw a dataset or a study of an equation."""
+"""``spdebench plot``: draw a dataset, a study of an equation, or a figure of the paper from runs."""
 
 from __future__ import annotations
 
@@ -14,20 +14,37 @@ from spdebench.cli.output import Words, print_table
 from spdebench.data import open_dataset
 from spdebench.equations import EQUATIONS
 from spdebench.errors import UserError, unknown
+from spdebench.experiments import records
+from spdebench.experiments.catalogue import TABLES
+from spdebench.experiments.catalogue import table as find
+from spdebench.experiments.fill import fill
+from spdebench.report.paper import FIGURES, Sources
 
 
 def plot(
     kind: Annotated[str, typer.Argument(help="See 'spdebench list plots'.")],
-    target: Annotated[str, typer.Argument(help="A dataset file; for studies of an equation, its name.")],
+    target: Annotated[
+        str, typer.Argument(help="A dataset file; for studies of an equation, its name; for figures of runs, nothing.")
+    ] = "",
     words: Words = None,
     out: Annotated[Path | None, typer.Option(help="PNG, SVG or PDF file; by default KIND-TARGET.png here.")] = None,
     n: Annotated[int | None, typer.Option("-n", help="Samples of a study (each has its own default).")] = None,
     seed: Annotated[int, typer.Option(help="Seed of a study.")] = 0,
+    results: Annotated[Path, typer.Option(help="Figures of runs: folder of run records.")] = Path("results"),
+    runs: Annotated[Path, typer.Option(help="Figures of runs: folder of runs.")] = Path("runs"),
 ) -> None:
-    """Draw a picture of a dataset, or a study of an equation."""
+    """Draw a picture of a dataset, a study of an equation, or a figure of the paper from runs."""
     torch.set_num_threads(1)
+    if kind in FIGURES:
+        if target or words:
+            raise UserError(f"plot {kind} is drawn from runs and takes no '{target}'; give --results and --runs")
+        _paper(kind, out or Path(f"{kind}.png"), results, runs)
+        return
     if kind not in report.KINDS:
-        raise unknown("plot", kind, report.KINDS)
+        raise _unknown(kind)
+    if not target:
+        what = "an equation, such as phi42" if kind in report.TABLES else "a dataset file, such as data/NAME.parquet"
+        raise UserError(f"plot {kind} needs {what}")
     draw = report.KINDS[kind][0]
     path = out or Path(f"{kind}-{Path(target).stem}.png")
     table = None
@@ -47,3 +64,23 @@ def plot(
     if table is not None:
         print_table(table.to_dict("records"))
     typer.echo(f"{path}")
+
+
+def _paper(name: str, path: Path, results: Path, runs: Path) -> None:
+    """Draw what there is, and say what is not and how to get it."""
+    known = records.read(results)
+    drawn = FIGURES[name](fill(find(name), known), Sources.of(known, runs))
+    if drawn.figure is None:
+        raise UserError(f"nothing to draw of {name} yet; make its runs with 'spdebench table {name} --run'")
+    report.save(drawn.figure, path)
+    typer.echo(f"{path}")
+    for what, command in drawn.missing:
+        typer.echo(f"missing {what}:\n  {command}")
+
+
+def _unknown(kind: str) -> UserError:
+    """A figure of the data alone is a study with certain fields: its command says which."""
+    draw = next((t.draw for t in TABLES if t.name == kind), ())
+    if draw:
+        return UserError(f"figure {kind} is drawn by: {'; '.join(draw)}")
+    return unknown("plot", kind, [*report.KINDS, *FIGURES])

@@ -15,10 +15,12 @@ from spdebench.data import DatasetSpec
 from spdebench.equations import EQUATIONS, Equation, equation, renormalise
 from spdebench.errors import UserError, unknown
 from spdebench.experiments.catalogue import TABLES
+from spdebench.experiments.catalogue import table as find
 from spdebench.metrics import METRICS
 from spdebench.models import MODELS
 from spdebench.models.counts import counts
 from spdebench.report import KINDS
+from spdebench.report.paper import FIGURES
 from spdebench.solvers import SCHEMES
 from spdebench.tasks import default_setting, recommended
 
@@ -30,7 +32,7 @@ def _lists() -> dict[str, dict[str, str]]:
         "metrics": {n: METRICS[n].formula().splitlines()[0] for n in METRICS},
         "schemes": {n: (SCHEMES[n].__doc__ or "").splitlines()[0] for n in SCHEMES},
         "tables": {t.name: t.title for t in TABLES},
-        "plots": {n: line for n, (_, line) in KINDS.items()},
+        "plots": {n: line for n, (_, line) in KINDS.items()} | {n: find(n).title for n in FIGURES},
     }
 
 

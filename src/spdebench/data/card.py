@@ -10,6 +10,7 @@ import numpy as np
 from spdebench.data.distance import Distance, measure
 from spdebench.data.store import Dataset
 from spdebench.equations import Equation, renormalise
+from spdebench.errors import one_line
 
 
 def statistics(dataset: Dataset, block: int = 256) -> dict[str, float]:
@@ -60,10 +61,10 @@ def card_facts(dataset: Dataset, samples: int = 16, device: str = "cpu") -> dict
 def render_card(facts: dict[str, Any]) -> str:
     """The card as Markdown."""
     stats = facts["statistics"]
-    lines = [f"# {facts.get('title', facts['file'])}", ""]
+    lines = [f"# {facts.get('title', _word(facts['file']))}", ""]
     if "origin" in facts:
         lines += [
-            f"Imported from `{facts['origin'].get('file', '?')}`: no seed, so it cannot be solved again here.",
+            f"Imported from `{_word(facts['origin'].get('file', '?'))}`: no seed, so it cannot be solved again here.",
             "",
         ]
     else:
@@ -78,10 +79,15 @@ def render_card(facts: dict[str, Any]) -> str:
     return "\n".join(lines + (_floor(facts["distances"]) if "distances" in facts else []))
 
 
+def _word(value: Any) -> str:
+    """What a file says of itself, for a code span: in one line, and not its end."""
+    return one_line(str(value)).replace("`", "'")
+
+
 def _about(facts: dict[str, Any]) -> list[str]:
     identity = facts["identity"]
     rows = [f"| {key} | {value} |" for key, value in identity["fields"].items()]
-    made = ", ".join(f"{k} {v}" for k, v in facts["made"].items())
+    made = ", ".join(f"`{_word(k)} {_word(v)}`" for k, v in facts["made"].items())
     lines = [
         f"`{facts['formula']}`",
         "",

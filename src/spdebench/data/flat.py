@@ -14,7 +14,6 @@ the writer repeats each coordinate along the flat array. The reader takes repeat
 from __future__ import annotations
 
 import contextlib
-import json
 import math
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -27,10 +26,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from spdebench.data.store import first_line
+from spdebench.data.store import DENSEST, first_line
+from spdebench.equations.base import MOST_VALUES
 from spdebench.errors import UserError
 from spdebench.files import replacing
-from spdebench.spec import canonical_json
+from spdebench.spec import canonical_json, loads
 
 ORIGIN = "spdebench.origin"
 """Metadata key under which an exported file carries the identity of the dataset it was made from."""
@@ -197,6 +197,10 @@ class Source:
             self.columns = self._file.schema_arrow.names
             self.rows = int(self._file.metadata.num_rows)
             self._metadata = self._file.schema_arrow.metadata or {}
+            if len(set(self.columns)) < len(self.columns):
+                raise ValueError("a column stands twice")
+            if self.rows > DENSEST * path.stat().st_size:
+                raise ValueError(f"{self.rows} rows cannot lie in {path.stat().st_size} bytes")
         for name in set(self.columns) & {"T", "X", "Y", "W", "sol", "eps"}:
             kind = self._file.schema_arrow.field(name).type
             if not (pa.types.is_floating(kind) or pa.types.is_integer(kind)):
@@ -207,7 +211,7 @@ class Source:
     def _reading(self) -> Iterator[None]:
         try:
             yield
-        except (pa.ArrowException, OSError, ValueError) as error:
+        except (pa.ArrowException, OSError, ValueError, KeyError, OverflowError, MemoryError) as error:
             line = f"{self.path} is not a whole Parquet file ({first_line(error)}); fetch it again"
             raise UserError(line) from None
 
@@ -220,7 +224,7 @@ class Source:
         """The identity that `export_published` left in the file."""
         text = self._metadata.get(ORIGIN.encode())
         with self._reading():
-            return None if text is None else json.loads(text)
+            return None if text is None else loads(text)
 
     def eps(self) -> float | None:
         """The first value of the constant column."""
@@ -258,6 +262,8 @@ class Source:
             raise UserError(f"{self.path}: {self.rows} rows are no multiple of {text}; it is cut or misses coordinates")
         if absent := [axis for axis in layout.house if axis not in sizes]:
             sizes |= dict.fromkeys(absent, self._side(self.rows // known))
+        if math.prod(sizes.values()) > MOST_VALUES:
+            raise UserError(f"{self.path}: a sample of {sizes} has more than {MOST_VALUES} values")
         return self.rows // math.prod(sizes.values()), sizes
 
     def _side(self, cells: int) -> int:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import json
 import math
 from dataclasses import dataclass
 from typing import Any
@@ -97,10 +96,13 @@ def from_dict(values: Any) -> DatasetSpec:
         return DatasetSpec(equation=equation, stream=spec.decode(values["stream"], str, "stream"), **numbers)
     except (KeyError, TypeError) as error:
         raise UserError(f"the file's spec is incomplete: {error}") from None
+    except OverflowError:
+        raise UserError("the file's spec has a number that is too large") from None
 
 
 def from_json(text: str) -> DatasetSpec:
     try:
-        return from_dict(json.loads(text))
-    except json.JSONDecodeError as error:
+        values = spec.loads(text)
+    except ValueError as error:
         raise UserError(f"the file's spec is not JSON: {error}") from None
+    return from_dict(values)

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import io
+import zipfile
 from pathlib import Path
 
 import numpy as np
 
-from spdebench.data.store import Dataset, open_dataset
+from spdebench.data.store import Dataset, first_line, open_dataset
 from spdebench.errors import UserError, folding_known
 from spdebench.solvers import simulate
+
+_HEADER = 1 << 16  # bytes before the numbers of a .npy
 
 
 def parse_rows(rows: str, count: int) -> tuple[int, int]:
@@ -36,25 +40,37 @@ def read_prediction(path: Path, truth: Dataset, rows: str, *, has_t0: bool) -> t
         predicted = open_dataset(path).read("u", start, stop)
         predicted = predicted if has_t0 else predicted[:, 1:]
     else:
-        predicted = _read_array(path)
+        predicted = _read_array(path, 16 * true.size)
     return predicted, true if has_t0 else true[:, 1:]
 
 
-def _read_array(path: Path) -> np.ndarray:
+def _read_array(path: Path, most: int) -> np.ndarray:
+    """The array of a file, read as numbers only; ``most`` bounds the bytes that an archive may unpack to."""
     if path.suffix not in (".npy", ".npz"):
         raise UserError(f"a prediction is a .npy, .npz or native .parquet file, got {path.name}")
     try:
-        loaded = np.load(path, allow_pickle=False)
-        if isinstance(loaded, np.ndarray):
-            return loaded
-        with loaded:
-            names = list(loaded.files)
-            wanted = [n for n in ("prediction", "u") if n in names] or names
-            if len(wanted) != 1 and wanted == names:
-                raise UserError(f"{path} holds the arrays {', '.join(names)}; name the predicted one 'prediction'")
-            return loaded[wanted[0]]
-    except (ValueError, OSError, EOFError, KeyError) as error:
-        raise UserError(f"{path} cannot be read as an array ({str(error).splitlines()[0]})") from None
+        array = _unpacked(path, most) if zipfile.is_zipfile(path) else np.load(path, mmap_mode="r", allow_pickle=False)
+    except UserError:
+        raise
+    except Exception as error:  # a damaged header raises whatever its damage leads to
+        raise UserError(f"{path} cannot be read as an array ({first_line(error)})") from None
+    if array.dtype.kind not in "fiu":
+        raise UserError(f"{path} must hold an array of numbers, it holds {array.dtype}")
+    return array
+
+
+def _unpacked(path: Path, most: int) -> np.ndarray:
+    with zipfile.ZipFile(path) as archive:
+        sizes = {entry.filename.removesuffix(".npy"): entry.file_size for entry in archive.infolist()}
+    names = list(sizes)
+    wanted = [n for n in ("prediction", "u") if n in names] or names
+    if not wanted or (len(wanted) != 1 and wanted == names):
+        listed = ", ".join(names[:8]) or "nothing"
+        raise UserError(f"{path} holds {listed}; it must hold one array, or one named 'prediction'")
+    if sizes[wanted[0]] > most + _HEADER:
+        raise UserError(f"{path} unpacks to {sizes[wanted[0]]} bytes, more than any prediction of these samples")
+    with zipfile.ZipFile(path) as archive, archive.open(f"{wanted[0]}.npy") as file:
+        return np.load(io.BytesIO(file.read(most + _HEADER)), allow_pickle=False)
 
 
 def ensembles(truth: Dataset, rows: str, *, has_t0: bool) -> tuple[np.ndarray | None, np.ndarray | None]:

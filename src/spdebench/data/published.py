@@ -16,6 +16,7 @@ from spdebench.data.generate import check_folder
 from spdebench.data.identity import LAYOUT
 from spdebench.data.store import Dataset, Writer, made_with, open_dataset
 from spdebench.errors import UserError, unknown
+from spdebench.files import plain_name
 from spdebench.grids import Boundary, Grid
 from spdebench.spec import canonical_json
 
@@ -32,9 +33,7 @@ _VARIANTS = {"phi41": "1d", "wave": "1d", "kpz": "1d", "kdv": "kdv", "phi42": "p
 def export_published(dataset: Dataset, out: Path, *, name: str | None = None) -> Path:
     """Write the dataset in the flat layout into the folder ``out``; the same export found there is left alone."""
     layout = _layout_of(dataset)
-    name = name or published_name(dataset)
-    if Path(name).name != name:
-        raise UserError(f"name must be a file name without folders, got '{name}'")
+    name = plain_name(name or published_name(dataset), "the name of the flat file")
     path = Path(out) / (name if name.endswith(".parquet") else f"{name}.parquet")
     if path.exists():
         if Source(path).origin() == dataset.identity:
@@ -47,12 +46,17 @@ def export_published(dataset: Dataset, out: Path, *, name: str | None = None) ->
         points = grid.coordinates(axis).numpy()
         coordinates[letter] = np.append(points, grid.upper[axis]) if layout.closed else points
     eps = dataset.identity["published"].get("eps") if dataset.imported else dataset.equation.truncation
+    if layout.eps and not isinstance(eps, int | float):
+        raise UserError(f"{dataset.path}: its origin has the truncation eps={eps!r}, a number is needed")
     return write_flat(path, layout, coordinates, _flat_blocks(dataset, layout), eps=eps, origin=dataset.identity)
 
 
 def _layout_of(dataset: Dataset) -> Layout:
     if dataset.imported:
-        return LAYOUTS[dataset.identity["published"]["variant"]]
+        variant = str(dataset.identity["published"].get("variant"))
+        if variant not in LAYOUTS or len(LAYOUTS[variant].house) != 1 + dataset.grid.dim:
+            raise unknown(f"variant in {dataset.path}:", variant, LAYOUTS)
+        return LAYOUTS[variant]
     name = dataset.equation.name
     if name not in _VARIANTS:
         raise UserError(f"{name} has no published layout; it exists for {', '.join(_VARIANTS)}")

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
-import json
 import math
 import os
 import platform
@@ -34,6 +33,10 @@ from spdebench.grids import Grid
 from spdebench.version import __version__
 
 COLUMNS = ("u0", "dw", "u")
+LARGEST_GROUP = 64
+"""Rows that a row group has at most: what a reader decodes at once."""
+DENSEST = 1 << 16
+"""No compression that we write with makes numbers smaller by more than this."""
 _KEYS = ("spec", "shapes", "chunks", "made")
 
 
@@ -173,12 +176,31 @@ class Dataset:
         texts = {key: raw.get(f"spdebench.{key}", "") for key in _KEYS}
         if _seal(texts) != raw["spdebench.seal"]:
             raise UserError(f"{self.path} is damaged: its metadata do not match their seal; make or fetch it again")
-        self.identity: dict[str, Any] = json.loads(texts["spec"])
-        self.made: dict[str, str] = json.loads(texts["made"])
-        self.chunk_digests: list[tuple[int, str]] = [(int(r), str(d)) for r, d in json.loads(texts["chunks"])]
-        self.shapes: dict[str, tuple[int, ...]] = {k: tuple(v) for k, v in json.loads(texts["shapes"]).items()}
-        if "published" not in self.identity:
-            self.spec  # noqa: B018  (refuses other layout versions at once)
+        try:
+            self.identity, shapes, chunks, self.made = (spec.loads(texts[key]) for key in _KEYS)
+            self.chunk_digests: list[tuple[int, str]] = [(int(r), str(d)) for r, d in chunks]
+            self.shapes: dict[str, tuple[int, ...]] = {k: tuple(map(int, shapes[k])) for k in COLUMNS}
+            path_shape = self._declared_shape()
+        except (ValueError, TypeError, KeyError, AttributeError, IndexError, OverflowError) as error:
+            line = f"{self.path} has no metadata of ours ({first_line(error)}); make or fetch it again"
+            raise UserError(line) from None
+        check_footer(self._file, self.path, {"u0": path_shape[1:], "dw": path_shape, "u": path_shape}, self.shapes)
+        rows = sum(count for count, _ in self.chunk_digests)
+        if len(self) != (rows if self.imported else self.spec.n) or len(self) != rows:
+            raise UserError(f"{self.path} is damaged: it has {len(self)} rows and checksums for {rows}")
+
+    def _declared_shape(self) -> tuple[int, ...]:
+        """T X.. as the identity has it; that of an imported file is checked here, as nothing else decodes it."""
+        if not isinstance(self.made, dict):
+            raise TypeError("made is no object")
+        if not self.imported:
+            return self.spec.shape
+        if not isinstance(self.identity["published"]["file"], str):
+            raise TypeError("the origin has no file")
+        times = self.identity["times"]
+        if not all(isinstance(t, int | float) for t in times) or len(times) < 2 or not times[1] > times[0]:
+            raise ValueError("the times do not rise")
+        return (len(times), *self.grid.points)
 
     @cached_property
     def spec(self) -> DatasetSpec:
@@ -201,8 +223,7 @@ class Dataset:
     @property
     def grid(self) -> Grid:
         if self.imported:
-            g = self.identity["grid"]
-            return Grid(tuple(g["points"]), tuple(g["lower"]), tuple(g["upper"]), g["boundary"])
+            return Grid.from_dict(self.identity["grid"])
         return self.equation.grid
 
     @property
@@ -213,11 +234,24 @@ class Dataset:
     def read(self, column: str, start: int = 0, stop: int | None = None) -> np.ndarray:
         """Rows start..stop of u0, dw or u, reading only the row groups that hold them."""
         stop = len(self) if stop is None else min(stop, len(self))
-        out = np.empty((max(0, stop - start), *self.shapes[column]), dtype=np.float32)
+        out = self.room(column, max(0, stop - start))
         for first, rows in self.row_groups(column, start, stop):
             low, high = max(start, first), min(stop, first + len(rows))
             out[low - start : high - start] = rows[low - first : high - first]
         return out
+
+    def room(self, column: str, rows: int) -> np.ndarray:
+        """Memory for so many rows of a column, if the machine has it."""
+        shape = (rows, *self.shapes[column])
+        size = 4 * math.prod(shape)
+        try:
+            if size > _physical_memory():
+                raise MemoryError
+            return np.empty(shape, dtype=np.float32)
+        except MemoryError:
+            raise UserError(
+                f"{self.path}: {rows} rows of {column} take {size / 1e9:.3g} GB, more than this machine has; read fewer"
+            ) from None
 
     def row_groups(self, column: str, start: int = 0, stop: int | None = None) -> Iterator[tuple[int, np.ndarray]]:
         """(first row, values) of each row group that holds rows start..stop, in turn; the values are not to be
@@ -228,12 +262,13 @@ class Dataset:
             if first < stop and first + count > start:
                 try:
                     table = self._file.read_row_group(index, columns=[column])
-                except (pa.ArrowException, OSError) as error:
+                    values = table.column(column).combine_chunks().flatten().to_numpy(zero_copy_only=False)
+                    values = values.reshape(count, *self.shapes[column])
+                except (pa.ArrowException, OSError, ValueError, MemoryError) as error:
                     raise UserError(
                         f"{self.path} is damaged in row group {index} ({first_line(error)}); make or fetch it again"
                     ) from None
-                values = table.column(column).combine_chunks().flatten().to_numpy(zero_copy_only=False)
-                yield first, values.reshape(-1, *self.shapes[column])
+                yield first, values
             first += count
 
     @cached_property
@@ -256,9 +291,33 @@ class Dataset:
         return self.dw / np.float32(self.times[1] - self.times[0])
 
 
+def check_footer(
+    file: pq.ParquetFile, path: Path, wanted: dict[str, tuple[int, ...]], shapes: dict[str, tuple[int, ...]]
+) -> None:
+    """Refuse a file whose columns, row groups or sizes are not what its shapes say, before anything is decoded."""
+    if shapes != wanted:
+        raise UserError(f"{path} is damaged: its columns have the shapes {shapes}, its spec {wanted}")
+    types = {field.name: field.type for field in file.schema_arrow}
+    if types != {c: pa.list_(pa.float32(), math.prod(shapes[c])) for c in COLUMNS} or len(file.schema_arrow) != 3:
+        raise UserError(f"{path} is damaged: its columns are not u0, dw and u in float32 of the shapes it states")
+    groups = [file.metadata.row_group(k).num_rows for k in range(file.metadata.num_row_groups)]
+    if any(not 1 <= rows <= LARGEST_GROUP for rows in groups) or sum(groups) != file.metadata.num_rows:
+        raise UserError(f"{path} is damaged: its row groups do not add up to {file.metadata.num_rows} rows")
+    size = 4 * file.metadata.num_rows * sum(math.prod(shapes[c]) for c in COLUMNS)
+    if size > DENSEST * path.stat().st_size:
+        raise UserError(f"{path} is damaged: {size:.3g} bytes of numbers cannot lie in {path.stat().st_size}")
+
+
 def open_dataset(path: str | os.PathLike[str]) -> Dataset:
     """Open a native file; nothing but its metadata is read yet."""
     return Dataset(path)
+
+
+def _physical_memory() -> float:
+    try:
+        return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    except (AttributeError, ValueError, OSError):  # a system that does not tell
+        return math.inf
 
 
 def first_line(error: BaseException) -> str:

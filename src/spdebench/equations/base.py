@@ -36,6 +36,11 @@ def _builtin() -> None:
     import spdebench.equations  # noqa: F401  (its import declares the package's own equations)
 
 
+MOST_VALUES = 1 << 30
+"""Values of u that a sample may have: 4 GB."""
+MOST_FUNCTIONS = 1 << 22
+_MOST = {"frames": 1 << 20, "steps": 1 << 24, "substeps": 1 << 20}
+
 EQUATIONS: Registry[Equation] = Registry("equation", "equations", _builtin)
 
 
@@ -112,10 +117,22 @@ class Equation(ABC):
         for key in ("truncation", "points", "frames", "steps"):
             if getattr(self, key) < 1:
                 raise UserError(f"{self.name}: {key} must be at least 1, got {getattr(self, key)}")
+        self._bound()
         for key, value in self._auto().items():
             if getattr(self, key) in ("auto", 0):
                 object.__setattr__(self, key, value)
         self._validate()
+
+    def _bound(self) -> None:
+        """Refuse sizes that no machine solves, before anything of such a size is made."""
+        for key, most in _MOST.items():
+            if getattr(self, key) > most:
+                raise UserError(f"{self.name}: {key} must be at most {most}, got {getattr(self, key)}")
+        for key in ("points", "solve_points"):
+            if getattr(self, key) ** self.dim * (self.frames + 1 if key == "points" else 1) > MOST_VALUES:
+                raise UserError(f"{self.name}: {key}={getattr(self, key)} make more than {MOST_VALUES} values a sample")
+        if (self.truncation + 1) ** self.dim > MOST_FUNCTIONS:
+            raise UserError(f"{self.name}: J={self.truncation} makes more than {MOST_FUNCTIONS} noise functions")
 
     def _auto(self) -> dict[str, Any]:
         """What the fields left open become."""

@@ -5,13 +5,13 @@ from __future__ import annotations
 import functools
 import math
 import statistics
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
-from spdebench.errors import UserError
+from spdebench.errors import UserError, one_line
 from spdebench.experiments.base import Cell, Edition, Table
 from spdebench.experiments.layout import NOTES
 from spdebench.experiments.solver import FINER, INDEPENDENT, SOLVER
@@ -67,6 +67,9 @@ class Group:
 
     def row(self, name: str) -> list[Entry]:
         return [self.entries[name, c] for c in self.columns if (name, c) in self.entries]
+
+    def column(self, name: str) -> list[Entry]:
+        return [self.entries[r, name] for r in self.rows if (r, name) in self.entries]
 
     def inference_ms(self, row: str) -> float | None:
         times = [e.inference_ms for e in self.row(row) if e.inference_ms is not None]
@@ -142,7 +145,8 @@ def fill(table: Table, records: Records, seeds: int = 3, edition: Edition = "pap
                 best[group.name, column] = ranked[0].cell.row
             if len(ranked) > 1 and (p := _p_value(ranked[0], ranked[1])) is not None:
                 significance[group.name, column] = (p, ranked[1].cell.row)
-    devices = sorted({str(r["provenance"].get("device", "?")) for r in _used(entries, records) if "provenance" in r})
+    used = _used(entries, records)
+    devices = sorted({one_line(str(r["provenance"].get("device", "?"))) for r in used if "provenance" in r})
     rows = {"", *(e.cell.row for e in entries)} if entries else set()
     notes = (*table.notes, *(note for row, note in NOTES.items() if row in rows))
     return Filled(table, edition, entries, groups, best, significance, notes, tuple(devices))
@@ -167,13 +171,21 @@ def _entry(cell: Cell, records: Records, seeds: int, edition: Edition) -> Entry:
         cell=cell,
         values=tuple(values),
         digests=tuple(str(r["digest"]) for r in found),
-        mean=statistics.fmean(values) if values else None,
-        std=statistics.stdev(values) if len(values) > 1 and all(map(math.isfinite, values)) else None,
+        mean=_finite(statistics.fmean, values) if values else None,
+        std=_finite(statistics.stdev, values) if len(values) > 1 and all(map(math.isfinite, values)) else None,
         samples=np.mean(np.array(whole), axis=0) if paired else None,
         command=command_for(cell, seeds, edition),
         inference_ms=None if cell.part in (FINER, INDEPENDENT) else _median(found, "inference_ms"),
         parameters=int(found[0]["counts"]["parameters"]) if found and "counts" in found[0] else None,
     )
+
+
+def _finite(statistic: Callable[[list[float]], float], values: list[float]) -> float:
+    """A statistic; NaN where the values are too large for it or cancel as infinities."""
+    try:
+        return statistic(values)
+    except (OverflowError, ValueError):
+        return math.nan
 
 
 def _median(found: list[Mapping[str, Any]], key: str) -> float | None:

@@ -7,12 +7,13 @@ import json
 import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 import numpy as np
 
 from spdebench.errors import UserError, unknown
 from spdebench.metrics.bootstrap import Interval, Statistic, weighted_mean
+from spdebench.spec import loads
 
 Kind = Literal["samplewise", "law"]
 Reduction = Literal["mean", "rms"]
@@ -102,20 +103,27 @@ class Scores(Mapping[str, Score]):
 
     @staticmethod
     def from_dict(values: Mapping[str, Any]) -> Scores:
-        missing = {"scores", "counts", "ic_error", "settings", "skipped"} - set(values)
+        missing = {"scores", "counts", "ic_error", "settings", "skipped"} - set(_mapping(values))
         if missing:
             raise UserError(f"not a record of scores: it lacks {', '.join(sorted(missing))}")
-        return Scores(
-            scores={name: _score(score) for name, score in values["scores"].items()},
-            counts=dict(values["counts"]),
-            ic_error=_number(values["ic_error"]),
-            settings=dict(values["settings"]),
-            skipped=dict(values["skipped"]),
-        )
+        try:
+            return Scores(
+                scores={name: _score(_mapping(score)) for name, score in _mapping(values["scores"]).items()},
+                counts=dict(_mapping(values["counts"])),
+                ic_error=_number(values["ic_error"]),
+                settings=dict(_mapping(values["settings"])),
+                skipped=dict(_mapping(values["skipped"])),
+            )
+        except (TypeError, ValueError, KeyError) as error:
+            raise UserError(f"not a record of scores: {error}") from None
 
     @staticmethod
     def from_json(text: str) -> Scores:
-        return Scores.from_dict(json.loads(text))
+        try:
+            values = loads(text)
+        except ValueError as error:
+            raise UserError(f"not a record of scores: {error}") from None
+        return Scores.from_dict(values)
 
     def __str__(self) -> str:
         lines = []
@@ -129,9 +137,20 @@ def _score(values: Mapping[str, Any]) -> Score:
     known = dict(values)
     for key in ("samples", "curve"):
         known[key] = None if known[key] is None else np.array([_number(x) for x in known[key]], dtype=np.float64)
-    known["interval"] = None if known["interval"] is None else Interval(**known["interval"])
-    known["details"] = {k: _number(v) for k, v in known["details"].items()}
-    return Score(**{**known, "value": _number(known["value"]), "ideal": _number(known["ideal"])})
+    if (ends := known["interval"]) is not None:
+        low, high, level = (float(ends[key]) for key in ("low", "high", "level"))
+        known["interval"] = Interval(low, high, level, str(ends["method"]))
+    known["details"] = {k: _number(v) for k, v in _mapping(known["details"]).items()}
+    known |= {key: float(_number(known[key])) for key in ("value", "ideal")}
+    if known["kind"] not in get_args(Kind) or known["reduction"] not in get_args(Reduction):
+        raise ValueError(f"kind {known['kind']!r}, reduction {known['reduction']!r}")
+    return Score(**known)
+
+
+def _mapping(value: Any) -> Mapping[str, Any]:
+    if not isinstance(value, Mapping):
+        raise UserError(f"not a record of scores: {value!r} stands where values by name are wanted")
+    return value
 
 
 def _plain(value: Any) -> Any:
@@ -152,4 +171,4 @@ def _number(value: Any) -> Any:
     """Undo `_plain` for numbers, in lists too."""
     if isinstance(value, list):
         return [_number(v) for v in value]
-    return float(value) if value in ("inf", "-inf", "nan") else value
+    return float(value) if isinstance(value, str) and value in ("inf", "-inf", "nan") else value

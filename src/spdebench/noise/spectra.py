@@ -1,10 +1,10 @@
 """Eigenvalues of the covariance operator Q, by the number j of the basis function or by its harmonic k.
 
-    cylindrical   lambda = 1
-    q_wiener      lambda_j = (floor(j/2) + 1)^-(2r+1+eps),   r = 2, eps = 0.001     (1-D; paper, appendix on Q-Wiener)
-    mollified     lambda_k = phi(k eps)^2,                   eps = 1/J              (KPZ; Hairer 2013, section 2.1)
-    gaussian      lambda_k = exp(-alpha |k|^2),              alpha = 0.005          (NSE; paper, 2-D Q-Wiener)
-                  lambda_k = exp(-alpha |2 pi k|^2)          in the authors' code
+cylindrical   lambda = 1
+q_wiener      lambda_j = (floor(j/2) + 1)^-(2r+1+eps),   r = 2, eps = 0.001     (1-D; paper, appendix on Q-Wiener)
+mollified     lambda_k = phi(k eps)^2,                   eps = 1/J              (KPZ; Hairer 2013, section 2.1)
+gaussian      lambda_k = exp(-alpha |k|^2),              alpha = 0.005          (NSE; paper, 2-D Q-Wiener)
+              lambda_k = exp(-alpha |2 pi k|^2)          in the authors' code
 """
 
 from __future__ import annotations

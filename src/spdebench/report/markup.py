@@ -3,32 +3,35 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Sequence
 from html import escape
 
+from spdebench.errors import one_line
 from spdebench.experiments.fill import Filled, Group
 from spdebench.report.numbers import count, heading, is_best, multiple, number, ours, probability, remarks, theirs
 
 
 # --- markdown -----------------------------------------------------------------------------------------------------
 def markdown(filled: Filled) -> str:
-    out = [f"## {heading(filled)}", "", f"Paper: `{filled.table.source}`. Each cell: ours (seeds) / published.", ""]
+    source = md(filled.table.source)
+    out = [f"## {md(heading(filled))}", "", f"Paper: {source}. Each cell: ours (seeds) / published.", ""]
     for group in filled.groups:
-        out += [*([f"### {group.name}", ""] if group.name else []), *_markdown_group(filled, group), ""]
-    out += [f"- {remark}" + (f" `{command}`" if command else "") for remark, command in remarks(filled)]
+        out += [*([f"### {md(group.name)}", ""] if group.name else []), _markdown_group(filled, group), ""]
+    out += [f"- {md(remark)}" + (f" {_code(command)}" if command else "") for remark, command in remarks(filled)]
     return "\n".join(out).rstrip() + "\n"
 
 
-def _markdown_group(filled: Filled, group: Group) -> list[str]:
-    header = ["model", "parameters", "ms", *group.columns]
-    out = [_md_line(header), _md_line(["---"] * len(header))]
+def _markdown_group(filled: Filled, group: Group) -> str:
+    header = ["model", "parameters", "ms", *map(md, group.columns)]
+    lines = []
     for row in group.rows:
         cells = [_md_cell(filled, group, row, column) for column in group.columns]
-        out.append(_md_line([row, count(group.parameters(row)), number(group.inference_ms(row)), *cells]))
+        lines.append([md(row), count(group.parameters(row)), number(group.inference_ms(row)), *cells])
     if any((group.name, c) in filled.significance for c in group.columns):
         found = [filled.significance.get((group.name, c)) for c in group.columns]
-        out.append(_md_line(["*best against next*", "", "", *(probability(f[0]) if f else "" for f in found)]))
-    return out
+        lines.append(["*best against next*", "", "", *(md(probability(f[0])) if f else "" for f in found)])
+    return md_table(header, lines)
 
 
 def _md_cell(filled: Filled, group: Group, row: str, column: str) -> str:
@@ -39,12 +42,25 @@ def _md_cell(filled: Filled, group: Group, row: str, column: str) -> str:
     return " / ".join(word for word in (first, " ".join(filter(None, (theirs(entry), multiple(entry))))) if word)
 
 
+def md_table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    """A table of Markdown; bars within words are escaped."""
+    return "\n".join(_md_line(line) for line in (header, ["---"] * len(header), *rows))
+
+
 def _md_line(cells: Sequence[str]) -> str:
-    return "| " + " | ".join(_bar(c) for c in cells) + " |"
+    return "| " + " | ".join(re.sub(r"(?<!\\)\|", r"\\|", one_line(c)) for c in cells) + " |"
 
 
-def _bar(value: str) -> str:
-    return value.replace("|", "\\|")
+_MARKS = {"\\": "\\\\", "|": "\\|", "<": "&lt;", "&": "&amp;", "`": "\\`", "[": "\\["}
+
+
+def md(value: str) -> str:
+    """Text that Markdown shows as it stands: no cell ends, no element, link or code begins."""
+    return "".join(_MARKS.get(c, c) for c in one_line(value))
+
+
+def _code(command: str) -> str:
+    return f"`{one_line(command).replace('`', ' ')}`"
 
 
 # --- latex --------------------------------------------------------------------------------------------------------
@@ -69,7 +85,7 @@ _TEX = {
 
 def tex(value: str) -> str:
     """Text that LaTeX prints as it stands."""
-    value = value.replace("->", "\0")
+    value = one_line(value).replace("->", "\0")
     return "".join(_TEX["->"] if c == "\0" else _TEX.get(c, c) for c in value)
 
 
@@ -81,7 +97,7 @@ def latex(filled: Filled) -> str:
         r"\centering\footnotesize",
         rf"\caption{{{tex(heading(filled))}}}",
     ]
-    out.append(rf"\label{{tab:{filled.table.name}}}")
+    out.append(rf"\label{{tab:{re.sub(r'[^0-9A-Za-z.:-]', '-', filled.table.name)}}}")
     for group in filled.groups:
         out += _latex_group(filled, group)
     notes = [tex(note) for note in filled.notes]

@@ -7,11 +7,12 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+import math
 import os
 import re
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ParamSpec
+from typing import TYPE_CHECKING, Any, Literal, ParamSpec
 
 import numpy as np
 
@@ -119,6 +120,12 @@ def symbol_of(dataset: Dataset) -> str:
     return "u" if dataset.imported else dataset.equation.formula.split("_")[0]
 
 
+def plain(name: str, length: int = 44) -> str:
+    """A name for a drawing: shortened, and no dollar begins a formula."""
+    short = name if len(name) <= length else name[: length - 1] + "…"
+    return "".join(c if ord(c) < 0x2E80 else "?" for c in short).replace("\\", "/").replace("$", r"\$")
+
+
 # --- parts of a picture -------------------------------------------------------------------------------------------
 def shades(count: int) -> list[tuple[float, ...]]:
     """Colours for an ordered family of lines, dark to light."""
@@ -162,6 +169,20 @@ def set_log_limits(axes: Axes, values: np.ndarray, decades: float) -> None:
         axes.set_ylim(0.3 * float(values[values > top * 10.0**-decades].min()), 3 * top)
 
 
+def log_axis(axes: Axes, which: Literal["x", "y"], values: Sequence[float]) -> None:
+    """A log axis with plain numbers on it, if all that it shows is positive."""
+    from matplotlib.ticker import FuncFormatter, LogLocator, NullLocator
+
+    if not values or not all(v > 0 and math.isfinite(v) for v in values):
+        return
+    (axes.set_xscale if which == "x" else axes.set_yscale)("log")
+    decades = math.log10(max(values) / min(values))
+    axis = axes.xaxis if which == "x" else axes.yaxis
+    axis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0) if decades < 1.3 else (1.0, 3.0) if decades < 3 else (1.0,)))
+    axis.set_minor_locator(NullLocator())
+    axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+
+
 def rows_shown(dataset: Dataset, samples: int) -> int:
     """How many samples a picture shows: those asked for, as far as they are there."""
     if samples < 1:
@@ -170,8 +191,11 @@ def rows_shown(dataset: Dataset, samples: int) -> int:
 
 
 # --- to disk ------------------------------------------------------------------------------------------------------
-def save(figure: Figure, path: str | os.PathLike[str], dpi: int = 150) -> Path:
-    """Write a figure as PNG, SVG or PDF by the suffix: the same figure gives the same bytes, and no partial file."""
+def save(figure: Figure, path: str | os.PathLike[str], dpi: int = 150, *, about: str = "") -> Path:
+    """Write a figure as PNG, SVG or PDF by the suffix: the same figure gives the same bytes, and no partial file.
+
+    ``about`` is kept within a PNG or SVG as its description.
+    """
     from matplotlib import style
 
     target = Path(path)
@@ -179,5 +203,6 @@ def save(figure: Figure, path: str | os.PathLike[str], dpi: int = 150) -> Path:
     if suffix not in _METADATA:
         raise UserError(f"cannot write '{target.name}': a figure's name ends in {', '.join(_METADATA)}")
     with replacing(target) as temporary, style.context(["default", STYLE]):
-        figure.savefig(temporary, format=suffix[1:], dpi=dpi, metadata=_METADATA[suffix])
+        told = {"Description": about} if about and suffix != ".pdf" else {}
+        figure.savefig(temporary, format=suffix[1:], dpi=dpi, metadata={**_METADATA[suffix], **told})
     return target

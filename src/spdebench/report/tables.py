@@ -10,7 +10,7 @@ import csv
 import io
 from collections.abc import Callable
 
-from spdebench.errors import unknown
+from spdebench.errors import one_line, unknown
 from spdebench.experiments.fill import Filled, Group
 from spdebench.report.markup import html, latex, markdown
 from spdebench.report.numbers import count, heading, is_best, multiple, number, ours, probability, remarks, theirs
@@ -22,7 +22,7 @@ def render(filled: Filled, format: str = "text") -> str:
     """The table in one of the `FORMATS`."""
     if format not in FORMATS:
         raise unknown("format", format, FORMATS)
-    return FORMATS[format](filled)
+    return "".join(c if c.isprintable() or c == "\n" else " " for c in FORMATS[format](filled))
 
 
 # --- text ---------------------------------------------------------------------------------------------------------
@@ -131,8 +131,16 @@ def comma_separated(filled: Filled) -> str:
     stream = io.StringIO()
     writer = csv.DictWriter(stream, FIELDS, lineterminator="\n")
     writer.writeheader()
-    writer.writerows({k: "" if v is None else v for k, v in row.items()} for row in tidy(filled))
+    writer.writerows({k: _field(v) for k, v in row.items()} for row in tidy(filled))
     return stream.getvalue()
+
+
+def _field(value: object) -> object:
+    """Numbers as they are; text that a spreadsheet would calculate gets a quote before it."""
+    if isinstance(value, str):
+        plain = one_line(value)
+        return f"'{plain}" if plain.lstrip()[:1] in tuple("=+-@") else plain
+    return "" if value is None else value
 
 
 FORMATS: dict[str, Callable[[Filled], str]] = {

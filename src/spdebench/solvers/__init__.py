@@ -9,6 +9,17 @@ from spdebench.solvers.parabolic import ETDRK4, SemiImplicit
 from spdebench.solvers.wick import Wick
 
 __all__ = [
-    "ETDRK4", "SCHEMES", "CrankNicolson", "Leapfrog", "NormalForm", "Scheme", "SemiImplicit", "Trajectories",
-    "Trigonometric", "Wick", "make_scheme", "simulate", "solve",
+    "ETDRK4",
+    "SCHEMES",
+    "CrankNicolson",
+    "Leapfrog",
+    "NormalForm",
+    "Scheme",
+    "SemiImplicit",
+    "Trajectories",
+    "Trigonometric",
+    "Wick",
+    "make_scheme",
+    "simulate",
+    "solve",
 ]

@@ -131,9 +131,7 @@ def solve(equation: Equation, u0: Tensor, dw: Tensor) -> Tensor:
     return out.u
 
 
-def _advance(
-    equation: Equation, scheme: Scheme, u0: Tensor, increments: Iterable[Tensor], out: Trajectories
-) -> None:
+def _advance(equation: Equation, scheme: Scheme, u0: Tensor, increments: Iterable[Tensor], out: Trajectories) -> None:
     """Step through all noise intervals and write the frames; ``increments`` yields blocks in the scheme's form."""
     stride = equation.noise_steps // (out.u.shape[1] - 1)
     spectral = scheme.noise_form == "spectral"

@@ -12,6 +12,7 @@ from torch.utils.data import Dataset as TorchDataset
 
 from spdebench.data import Dataset
 from spdebench.equations import Equation
+from spdebench.errors import UserError
 from spdebench.grids import Grid
 from spdebench.tasks.setting import Batch
 
@@ -88,7 +89,10 @@ class Part(TorchDataset):
     def _read(self, column: str) -> Tensor:
         self.reads += 1
         shape = self.shape[1:] if column == "u0" else self.shape
-        out = torch.empty((len(self), *shape))
+        try:
+            out = torch.empty((len(self), *shape))
+        except RuntimeError:
+            raise UserError(f"{len(self)} samples of {column}, each {shape}, do not fit the memory; use n=") from None
         first = 0
         for data, rows in zip(self._datasets, self._rows, strict=True):
             place = np.empty(len(data), dtype=np.int64)

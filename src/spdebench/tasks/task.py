@@ -39,6 +39,8 @@ class TaskSpec:
         for key in ("every", "stride"):
             if getattr(self, key) < 1:
                 raise UserError(f"task: {key} must be at least 1, got {getattr(self, key)}")
+        if self.seed < 0:
+            raise UserError(f"task: seed must not be negative, got {self.seed}")
         if self.n < 0:
             raise UserError(f"task: n must be positive (or 0 for all samples), got {self.n}")
         self.weights  # noqa: B018  (refuses a bad split at once)

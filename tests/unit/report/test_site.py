@@ -24,6 +24,7 @@ from spdebench.experiments.base import Table, data
 from spdebench.experiments.layout import by_truncation, with_honest
 from spdebench.experiments.records import add
 from spdebench.models import MODELS
+from spdebench.report.costs import Point, plot_cost
 from spdebench.report.site import build, build_site, charts, words
 from spdebench.report.site.board import Board, rows_of
 from spdebench.report.site.records import collect
@@ -254,8 +255,8 @@ def test_hostile_records_neither_run_nor_leave_the_folder(tmp_path):
 
 
 def test_names_in_drawings_are_no_mathematics():
-    points = [charts.Point(EVIL, (0.1, 0.2), "model", 1.0), charts.Point("$x$", (0.3,), "solver", 2.0)]
-    for figure in (charts.plot_ranking(points, "rel_l2", EVIL), charts.plot_cost(points, "$", "\\")):
+    points = [Point(EVIL, (0.1, 0.2), "model", 1.0), Point("$x$", (0.3,), "solver", 2.0)]
+    for figure in (charts.plot_ranking(points, "rel_l2", EVIL), plot_cost(points, "$", "\\")):
         drawn = charts.inline(figure, "a", EVIL)
         assert "<script" not in drawn and "<img" not in drawn and "http" not in drawn
         assert drawn == charts.inline(figure, "a", EVIL)

@@ -19,10 +19,12 @@ TABLE = Table(
             metric=metric,
             options={} if loss == "rel_l2" else {"loss": loss},
             published=None,
+            keeps=("log",),
         )
         for loss in ("rel_l2", "w12")
         for metric in FIVE
     ),
+    draw=("spdebench plot loss-comparison",),
     notes=(
         "The caption says J = 64 and the text J = 128; 64 is taken, and the task of the noise-level table.",
         "The curves are those of the runs' logs.",

@@ -23,5 +23,6 @@ TABLE = Table(
             published=None,
         ),
     ),
+    draw=("spdebench plot nse-evolution",),
     notes=("Both grids show the same paths: every fourth point of the 64 x 64 that are solved on, or all of them.",),
 )

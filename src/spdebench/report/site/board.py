@@ -15,11 +15,11 @@ from functools import cached_property
 from typing import Any
 
 from spdebench.metrics import DEFAULT, METRICS
+from spdebench.report.costs import MAIN
 from spdebench.report.site.records import Run
 from spdebench.report.site.words import fingerprint, mapping, real, several, text
 from spdebench.tasks import TaskSpec
 
-MAIN = "rel_l2"
 ROWS = 250  # rows of a board on one page: about 250 kB
 
 

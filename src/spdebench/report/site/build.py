@@ -15,12 +15,13 @@ from spdebench.data import Dataset, open_dataset
 from spdebench.errors import UserError
 from spdebench.experiments.catalogue import TABLES
 from spdebench.experiments.fill import fill
-from spdebench.experiments.records import read
+from spdebench.experiments.records import read, sound
 from spdebench.progress import Progress
 from spdebench.report.site.content import Content
 from spdebench.report.site.pages import pages
 from spdebench.report.site.records import collect
 from spdebench.report.site.words import fingerprint, page_name
+from spdebench.spec import loads
 
 Where = str | os.PathLike[str]
 MARKER = ".spdebench-site"
@@ -58,7 +59,8 @@ def gather(results: Where | Mapping[str, Any], runs: Where | None, data: Where |
     collected = dict(results) if isinstance(results, Mapping) else read(results)
     folders, local = _run_folders(runs)
     files, unread = _data_files(data)
-    tables = [fill(table, collected) for table in TABLES] if collected else []
+    whole = {digest: record for digest, record in collected.items() if sound(record)}
+    tables = [fill(table, whole) for table in TABLES] if collected else []
     return Content(collect({**local, **collected}), folders, files, unread, tables)
 
 
@@ -68,7 +70,7 @@ def _run_folders(runs: Where | None) -> tuple[dict[str, Path], dict[str, Any]]:
     records: dict[str, Any] = {}
     for path in sorted(Path(runs).glob("*/record.json")) if runs is not None else []:
         try:
-            record = json.loads(path.read_text(encoding="utf-8"))
+            record = loads(path.read_text(encoding="utf-8"))
             digest = record["digest"]
         except (OSError, ValueError, KeyError, TypeError):
             continue  # half-written, or not ours
@@ -151,8 +153,9 @@ def _check_target(target: Path, asked: Path) -> None:
     if not present:
         return
     try:
-        ours = set(json.loads((target / MARKER).read_text(encoding="utf-8"))["files"]) | {MARKER}
-    except (OSError, ValueError, KeyError, TypeError):
+        listed = loads((target / MARKER).read_text(encoding="utf-8"))["files"]
+        ours = {name for name in listed if name.endswith(".html")} | {MARKER}
+    except (OSError, ValueError, KeyError, TypeError, AttributeError):
         raise UserError(f"'{asked}' is not a site of spdebench; choose another folder with --out") from None
     if other := sorted(present - ours):
         raise UserError(f"'{asked}' holds files that are not the site's ({other[0]}); move them, or use another --out")

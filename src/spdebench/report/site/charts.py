@@ -13,11 +13,12 @@ import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from spdebench.grids import Grid
+from spdebench.report.costs import COLOURS, MARKS, Point
 from spdebench.report.style import (
     BLUE,
     GREEN,
@@ -25,8 +26,10 @@ from spdebench.report.style import (
     INK,
     ORANGE,
     STYLE,
+    log_axis,
     new_figure,
     picture,
+    plain,
     styled,
     symmetric_limit,
 )
@@ -35,17 +38,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-Kind = Literal["model", "baseline", "solver"]
-COLOURS: dict[Kind, str] = {"model": BLUE, "baseline": GREY, "solver": GREEN}
-MARKS: dict[Kind, str] = {"model": "o", "baseline": "s", "solver": "D"}
 _VARIABLES = {INK: "--ink", GREY: "--grey", BLUE: "--blue", ORANGE: "--orange", GREEN: "--green"}
-_NAME = 44  # characters of a name that a drawing shows
-
-
-def plain(name: str) -> str:
-    """A name for a drawing: shortened, and no dollar begins a formula."""
-    short = name if len(name) <= _NAME else name[: _NAME - 1] + "…"
-    return "".join(c if ord(c) < 0x2E80 else "?" for c in short).replace("\\", "/").replace("$", r"\$")
 
 
 # --- into a page --------------------------------------------------------------------------------------------------
@@ -103,7 +96,7 @@ def plot_training(log: Sequence[Mapping[str, float]], best: float | None, curve:
             axes.plot(epochs, [entry.get(key, math.nan) for entry in log], color=colour, label=name)
         if best is not None:
             axes.axvline(best, color=GREY, linestyle=":", linewidth=1, label="best")
-        _log(axes, "y", [entry[key] for entry in log for key in ("train", "val") if key in entry])
+        log_axis(axes, "y", [entry[key] for entry in log for key in ("train", "val") if key in entry])
         axes.set(title="loss", xlabel="epoch")
         axes.legend(loc="upper right")
     if curve:
@@ -136,20 +129,6 @@ def plot_prediction(truth: np.ndarray, predicted: np.ndarray, end: float, grid: 
 
 
 # --- models beside each other -------------------------------------------------------------------------------------
-@dataclass(frozen=True)
-class Point:
-    """One row of a board: its name, its scores by seed, and ms a sample where it was timed."""
-
-    name: str
-    values: tuple[float, ...]
-    kind: Kind = "model"
-    time: float | None = None
-
-    @property
-    def mean(self) -> float:
-        return float(np.mean(self.values))
-
-
 @styled
 def plot_ranking(points: Sequence[Point], metric: str, title: str) -> Figure:
     """A row a model, best on top: the score of every seed and their mean, on a log axis."""
@@ -163,50 +142,8 @@ def plot_ranking(points: Sequence[Point], metric: str, title: str) -> Figure:
     axes.set_yticks(range(len(shown)), [plain(p.name) for p in shown])
     _lines(axes, len(shown))
     axes.set(xlabel=plain(metric), ylim=(-0.6, len(shown) - 0.4))
-    _log(axes, "x", [v for p in shown for v in p.values])
+    log_axis(axes, "x", [v for p in shown for v in p.values])
     return figure
-
-
-@styled
-def plot_cost(points: Sequence[Point], metric: str, title: str) -> Figure:
-    """Error against inference time, both axes logarithmic; down and to the left is better."""
-    figure = new_figure(7.0, 4.2, plain(title), "inference a sample, in batches of 100;  bars: range over seeds")
-    axes = figure.subplots()
-    for point in points:
-        low, high = min(point.values), max(point.values)
-        bars = [[point.mean - low], [high - point.mean]]
-        axes.errorbar(
-            point.time or math.nan, point.mean, yerr=bars, fmt=MARKS[point.kind], color=COLOURS[point.kind],
-            markersize=5, elinewidth=0.8,
-        )  # fmt: skip
-    axes.set(xlabel="ms a sample", ylabel=plain(metric))
-    times = [p.time for p in points if p.time]
-    _log(axes, "x", times)
-    _log(axes, "y", [v for p in points for v in p.values])
-    axes.set_xlim(min(times) / 2, max(times) * 4)
-    axes.grid(color=GREY, alpha=0.2, linewidth=0.6)
-    _label(figure, axes, points)
-    return figure
-
-
-def _label(figure: Figure, axes: Axes, points: Sequence[Point]) -> None:
-    """Names beside their marks, moved up or down until no two touch."""
-    figure.draw_without_rendering()
-    taken: list[Any] = []
-    for point in sorted(points, key=lambda p: p.mean):
-        for shift in (0, 9, -9, 18, -18, 27, -27, 36):
-            note = axes.annotate(
-                plain(point.name), (point.time or math.nan, point.mean), (6, shift), textcoords="offset points",
-                va="center", fontsize=8, color=COLOURS[point.kind],
-                arrowprops={"arrowstyle": "-", "color": GREY, "linewidth": 0.4} if abs(shift) > 9 else None,
-            )  # fmt: skip
-            box = note.get_window_extent()
-            if not any(box.overlaps(other) for other in taken):
-                break
-            note.remove()
-        else:
-            continue  # no room: its mark stays, the table beneath has its name
-        taken.append(box)
 
 
 def _lines(axes: Axes, count: int) -> None:
@@ -220,20 +157,6 @@ def _bars(axes: Axes, low: np.ndarray, high: np.ndarray, place: np.ndarray, **op
     """Horizontal bars from low to high, drawn as one line with gaps."""
     gap = np.full(len(place), math.nan)
     axes.plot(np.stack([low, high, gap], 1).ravel(), np.stack([place, place, gap], 1).ravel(), **options)
-
-
-def _log(axes: Axes, which: Literal["x", "y"], values: Sequence[float]) -> None:
-    """A log axis with plain numbers on it, if all that it shows is positive."""
-    from matplotlib.ticker import FuncFormatter, LogLocator, NullLocator
-
-    if not values or not all(v > 0 and math.isfinite(v) for v in values):
-        return
-    (axes.set_xscale if which == "x" else axes.set_yscale)("log")
-    decades = math.log10(max(values) / min(values))
-    axis = axes.xaxis if which == "x" else axes.yaxis
-    axis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0) if decades < 1.3 else (1.0, 3.0) if decades < 3 else (1.0,)))
-    axis.set_minor_locator(NullLocator())
-    axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
 
 
 # --- ours beside the published ------------------------------------------------------------------------------------
@@ -270,7 +193,7 @@ def plot_published(pairs: Sequence[Pair], title: str) -> Figure:
         axes.set_ylim(-0.6, len(rows) - 0.4)
         _lines(axes, len(rows))
         axes.tick_params(axis="x", labelsize=7)
-        _log(axes, "x", [v for p in here for v in (p.published, p.ours) if v is not None])
+        log_axis(axes, "x", [v for p in here for v in (p.published, p.ours) if v is not None])
     return figure
 
 

@@ -9,6 +9,7 @@ from typing import Any
 
 from spdebench.data import Dataset
 from spdebench.errors import folding_known
+from spdebench.report.costs import Kind, Point, plot_cost
 from spdebench.report.figures import KINDS
 from spdebench.report.site import charts, words
 from spdebench.report.site.board import MAIN, ROWS, Board, Row
@@ -79,15 +80,15 @@ def _compare(rows: Sequence[Row], label: str) -> list[Drawing]:
     timed = [point for point in points if point.time]
     if len(timed) > 1:
         caption = f"Test {MAIN} against inference time by the paper's protocol; the batched solver is timed likewise."
-        out.append(draw(charts.plot_cost(timed, MAIN, title), "cost", caption))
+        out.append(draw(plot_cost(timed, MAIN, title), "cost", caption))
     return out
 
 
-def _point(row: Row) -> charts.Point:
-    kind: charts.Kind = "solver" if row.first.solver else "baseline" if row.first.baseline else "model"
+def _point(row: Row) -> Point:
+    kind: Kind = "solver" if row.first.solver else "baseline" if row.first.baseline else "model"
     values = tuple(run.scores[MAIN][0] for run in row.runs if MAIN in run.scores)
     time = row.figure("inference_ms")
-    return charts.Point(row.label, values, kind, time if time and math.isfinite(time) and time > 0 else None)
+    return Point(row.label, values, kind, time if time and math.isfinite(time) and time > 0 else None)
 
 
 def _card_path(file: Dataset) -> Path:

@@ -5,16 +5,15 @@ Numbers are written as `spdebench table` writes them.
 
 from __future__ import annotations
 
-import math
-import statistics
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
-from spdebench.experiments.solver import FINER, SOLVER
-from spdebench.models import MODELS
+from spdebench.errors import UserError
+from spdebench.experiments.solver import SOLVER
+from spdebench.report.costs import MAIN, plot_cost, point_of
 from spdebench.report.numbers import count, heading, is_best, multiple, number, ours, probability, theirs
+from spdebench.report.paper import FIGURES, Missing, Sources
 from spdebench.report.site import charts, words
-from spdebench.report.site.board import MAIN
 from spdebench.report.site.content import Content
 from spdebench.report.site.render import Drawing, Page, Templates, draw
 
@@ -35,9 +34,10 @@ def table_pages(content: Content, templates: Templates) -> Iterator[Page]:
     for filled, name in listed:
         groups = [_group(filled, group, runs, f"g{k}") for k, group in enumerate(filled.groups)]
         missing = [(command, _names(entries)) for command, entries in filled.missing().items()]
+        figure, lacking = _figure(content, filled)
         yield templates.render(
             "table.html", f"tables/{name}", "Tables", heading(filled), script=True, filled=filled, groups=groups,
-            missing=missing,
+            missing=missing, figure=figure, lacking=lacking,
         )  # fmt: skip
 
 
@@ -62,7 +62,9 @@ def _group(filled: Filled, group: Group, runs: set[str], prefix: str) -> dict[st
                 "cells": [_cell(filled, group, row, column, runs) for column in group.columns],
             }
         )
-    drawings = [*_published(filled, group, prefix), *_cost(filled, group, prefix)]
+    drawings = []
+    if filled.table.kind == "table":  # a figure has its own drawing
+        drawings = [*_published(filled, group, prefix), *_cost(filled, group, prefix)]
     return {"name": group.name, "columns": group.columns, "lines": lines, "charts": drawings}
 
 
@@ -83,6 +85,20 @@ def _cell(filled: Filled, group: Group, row: str, column: str, runs: set[str]) -
 
 
 # --- drawings -----------------------------------------------------------------------------------------------------
+def _figure(content: Content, filled: Filled) -> tuple[list[Drawing], Missing]:
+    """The paper's own figure of these runs, as far as it can be drawn, and what it lacks."""
+    drawer = FIGURES.get(filled.table.name)
+    if drawer is None:
+        return [], ()
+    records = {str(run.record.get("digest")): run.record for run in content.runs}
+    sources = Sources(records, lambda run: content.folders.get(words.page_name(run.digest)))
+    try:
+        drawn = drawer(filled, sources)
+    except UserError as error:  # a damaged folder of a run does not stop the other pages
+        return [], ((str(error), f"spdebench table {filled.table.name} --run"),)
+    return ([] if drawn.figure is None else [draw(drawn.figure, "figure", drawn.caption)]), drawn.missing
+
+
 def _published(filled: Filled, group: Group, prefix: str) -> Iterator[Drawing]:
     """Ours beside the published, if there is anything of ours."""
     pairs = [
@@ -96,39 +112,15 @@ def _published(filled: Filled, group: Group, prefix: str) -> Iterator[Drawing]:
 
 
 def _cost(filled: Filled, group: Group, prefix: str) -> Iterator[Drawing]:
-    """Error against time, if two rows or more have both."""
-    points = [point for row in group.rows if (point := _point(group, row))]
+    """Error against time over the columns that most rows have, if two rows or more have both."""
+    rows = {c: sum(1 for e in group.column(c) if e.values and e.cell.metric == MAIN) for c in group.columns}
+    columns = [c for c, count in rows.items() if count and count == max(rows.values())]
+    points = [point for row in group.rows if (point := point_of(group, row, columns))]
     if len(points) > 1:
+        mean = "" if len(columns) == 1 else ", geometric mean"
         caption = (
-            f"Test {MAIN} (geometric mean over the columns) against inference time, for rows that have all columns. "
-            f"The solver's error is its distance to a finer solution on the same paths."
+            f"Test {MAIN} ({', '.join(columns)}{mean}) against inference time. The solver's error is its distance to "
+            f"a finer solution on the same paths."
         )
-        figure = charts.plot_cost(points, MAIN, group.name or filled.table.title)
+        figure = plot_cost(points, MAIN, group.name or filled.table.title)
         yield draw(figure, f"{prefix}c", caption)
-
-
-def _point(group: Group, row: str) -> charts.Point | None:
-    """A row's error and time; of the solver's rows the one that states its error."""
-    wanted = [c for c in group.columns if any(e.cell.metric == MAIN for e in _column(group, c))]
-    entries = [group.entries[row, c] for c in wanted if (row, c) in group.entries]
-    if not entries or len(entries) < len(wanted):
-        return None
-    model = entries[0].cell.model
-    if model == SOLVER and entries[0].cell.part != FINER:
-        return None
-    like = [r for r in group.rows if any(e.cell.model == model for e in group.row(r))] if model == SOLVER else [row]
-    time = next((ms for r in like if (ms := group.inference_ms(r))), None)
-    if not time:
-        return None
-    seeds = min(len(e.values) for e in entries)
-    values = [[e.values[k] for e in entries] for k in range(seeds)]
-    if not values or not all(math.isfinite(v) and v > 0 for seed in values for v in seed):
-        return None
-    kind: charts.Kind = "solver" if model == SOLVER else "model" if MODELS[model].trainable else "baseline"
-    return charts.Point(
-        SOLVER if model == SOLVER else row, tuple(statistics.geometric_mean(seed) for seed in values), kind, time
-    )
-
-
-def _column(group: Group, column: str) -> list[Entry]:
-    return [group.entries[row, column] for row in group.rows if (row, column) in group.entries]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -12,7 +11,6 @@ import numpy as np
 
 from spdebench import spec
 from spdebench.data import Dataset
-from spdebench.errors import UserError
 from spdebench.report.site import charts, words
 from spdebench.report.site.board import MAIN
 from spdebench.report.site.content import Content
@@ -94,7 +92,8 @@ def _log(path: Path) -> list[dict[str, float]]:
     out = []
     try:
         for line in path.read_text(encoding="utf-8").splitlines():
-            entry = {key: words.real(value) for key, value in words.mapping(json.loads(line)).items()}
+            found = words.mapping(spec.loads(line, allow_nan=True))
+            entry = {key: words.real(value) for key, value in found.items()}
             finite = {key: value for key, value in entry.items() if value is not None and math.isfinite(value)}
             if "epoch" in finite:
                 out.append(finite)
@@ -106,7 +105,7 @@ def _log(path: Path) -> list[dict[str, float]]:
 def _curve(path: Path) -> list[float]:
     """The main score over time, from the run's whole scores."""
     try:
-        found = words.mapping(json.loads(path.read_text(encoding="utf-8")))
+        found = words.mapping(spec.loads(path.read_text(encoding="utf-8")))
     except (OSError, ValueError):
         return []
     score = words.mapping(words.mapping(found.get("scores")).get(MAIN))
@@ -121,9 +120,12 @@ def _sample(content: Content, run: Run, path: Path) -> tuple[np.ndarray, np.ndar
         return None
     try:
         task = spec.build(TaskSpec, {key: value for key, value in run.task.items() if key != "equation"}, "task")
-        predicted = np.array(np.load(path, mmap_mode="r", allow_pickle=False)[0], dtype=np.float32)
         row = int(task.rows(len(file))["test"][0])
-    except (UserError, OSError, ValueError, IndexError):
+        first = np.load(path, mmap_mode="r", allow_pickle=False)[0]
+        if first.size > file.read("u", row, row + 1).size:
+            return None
+        predicted = np.array(first, dtype=np.float32)
+    except Exception:  # a damaged header raises whatever its damage leads to
         return None
     steps = (slice(None, None, task.every), *(slice(None, None, task.stride),) * file.grid.dim)
     truth = file.read("u", row, row + 1)[0][steps]

@@ -1,0 +1,33 @@
+"""``spdebench results``: the results page and README's headline, from run records."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from spdebench.experiments import records
+from spdebench.files import write_text
+from spdebench.report import headline
+from spdebench.report.results import page
+
+
+def results(
+    folder: Annotated[Path, typer.Option("--results", help="Folder of run records.")] = Path("results"),
+    out: Annotated[Path | None, typer.Option(help="Markdown file to write; printed if left out.")] = None,
+    readme: Annotated[
+        Path | None, typer.Option(help="A README between whose headline marks table and figure go.")
+    ] = None,
+) -> None:
+    """Write how ours stand beside all published numbers, from run records alone; and README's headline."""
+    known = records.read(folder)
+    text = page(known)
+    if readme is not None:
+        headline.write(known, readme)
+        typer.echo(f"{readme}\n{readme.parent / headline.FIGURE}")
+    if out is not None:
+        write_text(out, text)
+        typer.echo(f"{out}")
+    elif readme is None:
+        typer.echo(text, nl=False)

@@ -1,0 +1,79 @@
+"""Where our numbers stand beside the published ones: at or below mean + 2 s.d., or above it, and then why.
+
+Explanations are data (`explanations.toml`): the first whose keys all agree with a cell speaks for it.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+import tomllib
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from functools import cache
+from importlib import resources
+
+from spdebench.experiments.base import Cell
+from spdebench.experiments.fill import Entry, Filled
+
+SPREAD = 2.0  # published standard deviations that ours may lie above the published mean
+KEYS = ("table", "group", "row", "column", "model", "metric")
+"""What an explanation may be about: fields of a cell."""
+
+
+@dataclass(frozen=True)
+class Explanation:
+    """A sentence, and the fields of the cells that it speaks for."""
+
+    about: Mapping[str, str]
+    text: str
+
+    def speaks_for(self, cell: Cell) -> bool:
+        return all(getattr(cell, key) == value for key, value in self.about.items())
+
+
+@dataclass(frozen=True)
+class Standing:
+    """A published number of which we have at least one run."""
+
+    entry: Entry
+    explanation: str | None
+
+    @property
+    def limit(self) -> float:
+        """Published mean + 2 s.d.; the mean where no s.d. is printed."""
+        cell = self.entry.cell
+        return (cell.published or 0.0) + SPREAD * (cell.published_std or 0.0)
+
+    @property
+    def above(self) -> bool:
+        """What is not finite is above."""
+        mean = self.entry.mean
+        return mean is None or not math.isfinite(mean) or mean > self.limit
+
+
+def parse(text: str) -> tuple[Explanation, ...]:
+    """The explanations of a TOML text; a key that no cell has is a ValueError."""
+    found = []
+    for number, raw in enumerate(tomllib.loads(text).get("explanation", []), start=1):
+        about = {key: value for key, value in raw.items() if key != "text"}
+        if wrong := sorted(about.keys() - set(KEYS)):
+            raise ValueError(f"explanation {number} is about '{wrong[0]}'; it can be about {', '.join(KEYS)}")
+        if not about or not str(raw.get("text", "")).strip():
+            raise ValueError(f"explanation {number} needs a text and at least one of {', '.join(KEYS)}")
+        found.append(Explanation(about, " ".join(raw["text"].split())))
+    return tuple(found)
+
+
+@cache
+def explanations() -> tuple[Explanation, ...]:
+    """Those of this package."""
+    return parse((resources.files("spdebench.experiments") / "explanations.toml").read_text(encoding="utf-8"))
+
+
+def standings(filled: Filled, known: Iterable[Explanation] | None = None) -> list[Standing]:
+    """One for each published number of a table that has a run; the first explanation that fits is taken."""
+    every = explanations() if known is None else tuple(known)
+    entries = [e for e in filled.entries if e.cell.published_keys and e.values]
+    out = [Standing(e, next((x.text for x in every if x.speaks_for(e.cell)), None)) for e in entries]
+    return [s if s.above else dataclasses.replace(s, explanation=None) for s in out]

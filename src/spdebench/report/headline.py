@@ -1,0 +1,138 @@
+"""README's headline, from records: phi41 on the circle at J = 128, xi -> u, both noise levels; a table and a figure."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from spdebench.errors import UserError
+from spdebench.experiments.catalogue import table
+from spdebench.experiments.fill import Entry, Group, Records, fill
+from spdebench.experiments.solver import FINER, SOLVER
+from spdebench.files import write_text
+from spdebench.report.costs import Point, draw_costs, label_costs, point_of
+from spdebench.report.markup import md_table
+from spdebench.report.numbers import number, ours, theirs
+from spdebench.report.style import new_figure, save, styled
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+OPEN, CLOSE = "<!-- headline -->", "<!-- /headline -->"
+FIGURE = Path("docs") / "headline.svg"
+COLUMN = "J=128"
+LEVELS = {"sigma 0.1": "phi41-periodic", "sigma 1": "phi41-periodic-sigma1"}
+TITLE = "Phi41 on the circle, J = 128, xi -> u"
+
+
+def groups(records: Records) -> dict[str, Group]:
+    """Noise level -> the first task of its table."""
+    return {level: fill(table(name), records).groups[0] for level, name in LEVELS.items()}
+
+
+def write(records: Records, readme: Path) -> None:
+    """Put table and figure of these records into README and beside it."""
+    try:
+        text = readme.read_text(encoding="utf-8")
+    except OSError as error:
+        raise UserError(f"cannot read {readme} ({error.strerror})") from None
+    new = replaced(text, block(records), str(readme))  # refuses before anything is written
+    save(plot_headline(records), readme.parent / FIGURE, about=drawn(records))
+    write_text(readme, new)
+
+
+def replaced(text: str, body: str, name: str = "README") -> str:
+    """The text with ``body`` between the two marks."""
+    found = re.findall(f"{re.escape(OPEN)}\n.*?{re.escape(CLOSE)}", text, flags=re.DOTALL)
+    if len(found) != 1:
+        raise UserError(f"{name} must hold the lines {OPEN} and {CLOSE} once, in this order; put them where it goes")
+    return text.replace(found[0], f"{OPEN}\n{body}{CLOSE}")
+
+
+# --- the table ----------------------------------------------------------------------------------------------------
+def block(records: Records) -> str:
+    """What stands between the marks: a table, the figure, and how to read them."""
+    known = groups(records)
+    header = ["model"]
+    for level in known:
+        header += [f"{level}: ours", "published", "ms"]
+    rows, waiting = [], []
+    for row in dict.fromkeys(row for group in known.values() for row in group.rows if row != SOLVER):
+        entries = [group.entries.get((row, COLUMN)) for group in known.values()]
+        if any(e is not None and e.values for e in entries):
+            rows.append(
+                [_name(row), *(word for g, e in zip(known.values(), entries, strict=True) for word in _words(g, e))]
+            )
+        elif row != FINER:
+            waiting.append(row)
+    lines = [
+        f"**{TITLE}**: relative L2 on the test part, mean ± s.d. (seeds);",
+        f"ms a sample at batch 100 on {_device(records)}.",
+        "",
+        md_table(header, rows),
+        "",
+        f"![Error against time of models, baselines and the solver]({FIGURE.as_posix()})",
+        "",
+        "mean, linear and trees have no network. The solver's error is its distance to a finer solution on the same",
+        "paths: a model below it has learned the scheme, not the equation." + _pending(waiting),
+        "All numbers: [docs/results.md](docs/results.md).",
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def _name(row: str) -> str:
+    return SOLVER if row == FINER else row
+
+
+def _words(group: Group, entry: Entry | None) -> tuple[str, str, str]:
+    if entry is None or not entry.values:
+        return "-", "" if entry is None else theirs(entry), ""
+    point = point_of(group, entry.cell.row, [COLUMN])
+    return ours(entry), theirs(entry), "" if point is None else number(point.time)
+
+
+def _pending(waiting: Sequence[str]) -> str:
+    return f" Not run yet: {', '.join(waiting)}." if waiting else ""
+
+
+def _device(records: Records) -> str:
+    """The devices of all runs that are shown."""
+    digests = {d for group in groups(records).values() for e in group.column(COLUMN) for d in e.digests}
+    found = sorted({str((records[d].get("provenance") or {}).get("device", "?")) for d in digests})
+    return " and ".join(found).replace("cuda: ", "") or "no device yet"
+
+
+# --- the figure ---------------------------------------------------------------------------------------------------
+def points(records: Records) -> dict[str, list[Point]]:
+    """Noise level -> what is drawn."""
+    return {
+        level: [p for row in group.rows if (p := point_of(group, row, [COLUMN]))]
+        for level, group in groups(records).items()
+    }
+
+
+def drawn(records: Records) -> str:
+    """What the figure shows, in words that stay the same from one drawing library to the next."""
+    shown = {
+        level: [[p.name, *(float(f"{v:.5g}") for v in (p.time or 0.0, *p.values))] for p in found]
+        for level, found in points(records).items()
+    }
+    return json.dumps(shown)
+
+
+@styled
+def plot_headline(records: Records) -> Figure:
+    """Error against time, a panel a noise level."""
+    known = points(records)
+    figure = new_figure(9.0, 3.9, TITLE, "inference a sample, in batches of 100;  bars: range over seeds")
+    row = list(figure.subplots(1, len(known)))
+    for axes, (level, found) in zip(row, known.items(), strict=True):
+        draw_costs(axes, found, "relative L2")
+        axes.set_title(level)
+    figure.draw_without_rendering()
+    for axes, found in zip(row, known.values(), strict=True):
+        label_costs(axes, found)
+    return figure

@@ -1,0 +1,87 @@
+"""What the paper's figures share: where they look, what they give back, and how models look in all of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from spdebench.experiments.base import AnySpec
+from spdebench.experiments.fill import Entry, Filled, Records
+from spdebench.experiments.keeps import KEEPS
+from spdebench.report.style import BLUE, GREEN, GREY, ORANGE
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+PINK, AMBER, SKY = "#cc79a7", "#e69f00", "#56b4e9"  # Okabe and Ito's, as those of the common style
+TITLE = 110  # characters of a figure's title
+LOOKS: dict[str, tuple[str, str]] = {
+    "nspde": (BLUE, "-"),
+    "dlr-net": (ORANGE, "-"),
+    "fno": (GREEN, "-"),
+    "nors": (PINK, "-"),
+    "gt": (AMBER, "-"),
+    "wno": (SKY, "-"),
+    "deeponet": (GREY, "-"),
+    "ncde": (BLUE, "--"),
+    "nrde": (ORANGE, "--"),
+    "ncde-fno": (GREEN, "--"),
+    "nspde-s": (PINK, "--"),
+}
+"""Model -> colour and line, the same in every figure."""
+
+
+def look(model: str) -> dict[str, Any]:
+    """Options of a model's lines."""
+    colour, line = LOOKS.get(model, (GREY, ":"))
+    return {"color": colour, "linestyle": line}
+
+
+@dataclass(frozen=True)
+class Sources:
+    """Where a figure looks: run records by digest, and the folder of a run (None where there is none)."""
+
+    records: Records
+    folder: Callable[[AnySpec], Path | None] = lambda run: None
+
+    @staticmethod
+    def of(records: Records, runs: Path) -> Sources:
+        """Records, and a folder of runs."""
+        return Sources(records, lambda run: runs / run.name)
+
+    def kept(self, entry: Entry, name: str) -> list[Any]:
+        """A block (`experiments.keeps`) of an entry's runs, as far as their records hold it."""
+        blocks = ((self.records[d].get("kept") or {}).get(name) for d in entry.digests)
+        return [block for block in blocks if KEEPS[name].sound(block)]
+
+
+Missing = tuple[tuple[str, str], ...]
+"""What a figure lacks, and the command that gets it."""
+
+
+@dataclass(frozen=True)
+class Drawn:
+    """A figure as far as it could be drawn; None where there is nothing to show."""
+
+    figure: Figure | None
+    missing: Missing
+    caption: str
+
+
+Drawer = Callable[[Filled, Sources], Drawn]
+
+
+def lacking(entries: Iterable[Entry], shown: int = 3) -> Missing:
+    """Entries that a figure cannot show, by the command that gets them; the same row is named once."""
+    found: dict[str, dict[str, None]] = {}
+    for entry in entries:
+        name = ", ".join(word for word in (entry.cell.group, entry.cell.row) if word)
+        found.setdefault(entry.command, {})[name] = None
+    return tuple((_some(list(names), shown), command) for command, names in found.items())
+
+
+def _some(names: list[str], shown: int) -> str:
+    rest = f" and {len(names) - shown} more" if len(names) > shown else ""
+    return "; ".join(names[:shown]) + rest

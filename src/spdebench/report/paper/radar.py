@@ -1,0 +1,89 @@
+"""Models under all metrics at once: a panel a group of a table, a polygon a model, an axis a metric."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from spdebench.experiments.fill import Entry, Filled, Group
+from spdebench.report.numbers import heading
+from spdebench.report.paper.base import TITLE, Drawn, Sources, lacking, look
+from spdebench.report.style import GREY, new_figure, plain, styled
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+    from matplotlib.lines import Line2D
+    from matplotlib.projections.polar import PolarAxes
+
+CAPTION = "Outwards is better: score / best of the panel on a logarithmic scale, from the rim (1) to the centre (1000)."
+DECADES = 3  # from the rim to the centre
+
+
+def radius(score: float | None, best: float) -> float:
+    """1 - log10(score / best) / 3 within [0, 1]: the rim is the best of a panel, the centre 1000 times its error.
+
+    A score of 0 is at the rim, one that is not finite at the centre.
+    """
+    if score is None or not math.isfinite(score):
+        return 0.0
+    if score <= best:
+        return 1.0
+    return 0.0 if best <= 0 else max(0.0, 1 - math.log10(score / best) / DECADES)
+
+
+def draw_radar(filled: Filled, sources: Sources) -> Drawn:
+    """From records alone; a model stands in a panel once it has a run there."""
+    complete = {g.name: [row for row in g.rows if all(e.values for e in g.row(row))] for g in filled.groups}
+    missing = lacking(e for e in filled.entries if e.cell.row not in complete[e.cell.group])
+    panels = [g for g in filled.groups if complete[g.name]]
+    return Drawn(_plot(filled, panels, complete) if panels else None, missing, CAPTION)
+
+
+@styled
+def _plot(filled: Filled, panels: list[Group], complete: dict[str, list[str]]) -> Figure:
+    wide = 2 if len(panels) > 1 else 1
+    high = -(-len(panels) // wide)
+    remark = "outwards is better: rim = the best of the panel, each ring inwards 10 times its error, centre 1000 times"
+    figure = new_figure(1.9 + 3.6 * wide, 0.7 + 3.1 * high, plain(heading(filled), TITLE), remark)
+    grid = figure.subplots(high, wide, squeeze=False, subplot_kw={"projection": "polar"})
+    for axes in grid.flat[len(panels) :]:
+        axes.set_axis_off()
+    handles = {}
+    for axes, group in zip(grid.flat, panels, strict=False):
+        _frame(axes, group)
+        for row in complete[group.name]:
+            handles[row] = _polygon(axes, group, row, complete[group.name])
+    figure.legend(handles.values(), [plain(name) for name in handles], loc="outside right center")
+    return figure
+
+
+def _frame(axes: PolarAxes, group: Group) -> None:
+    """Metrics around, decades inwards."""
+    axes.set_theta_zero_location("N")
+    axes.set_theta_direction(-1)
+    axes.set_xticks(np.linspace(0, 2 * math.pi, len(group.columns), endpoint=False), [plain(c) for c in group.columns])
+    axes.tick_params(axis="x", labelsize=7.5, pad=1)
+    axes.set_ylim(0, 1.04)
+    rings = [1 - k / DECADES for k in range(DECADES)]
+    axes.set_yticks(rings, ["best", *(f"×{10**k}" for k in range(1, DECADES))])
+    axes.tick_params(axis="y", labelsize=6.5, labelcolor=GREY)
+    axes.set_rlabel_position(180 / len(group.columns))
+    axes.grid(color=GREY, alpha=0.3, linewidth=0.6)
+    axes.spines["polar"].set_visible(False)
+    axes.set_title(plain(group.name), pad=12)
+
+
+def _polygon(axes: PolarAxes, group: Group, row: str, rivals: list[str]) -> Line2D:
+    entries = group.row(row)
+    best = [min(_finite([group.entries[r, e.cell.column] for r in rivals])) for e in entries]
+    ends = [radius(e.mean, b) for e, b in zip(entries, best, strict=True)]
+    angles = np.linspace(0, 2 * math.pi, len(entries) + 1)
+    (line,) = axes.plot(angles, [*ends, ends[0]], linewidth=1.3, **look(entries[0].cell.model))
+    axes.fill(angles, [*ends, ends[0]], color=line.get_color(), alpha=0.04, linewidth=0)
+    return line
+
+
+def _finite(entries: list[Entry]) -> list[float]:
+    return [e.mean for e in entries if e.mean is not None and math.isfinite(e.mean)] or [math.inf]

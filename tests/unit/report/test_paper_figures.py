@@ -1,0 +1,232 @@
+"""The paper's figures, drawn from small runs that were really made: what is drawn is what the runs say."""
+
+from __future__ import annotations
+
+import copy
+import math
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+from spdebench.cli import plot as plot_verb
+from spdebench.cli.main import main
+from spdebench.data import open_dataset
+from spdebench.experiments import plan, records
+from spdebench.experiments.base import dataset_of
+from spdebench.experiments.catalogue import TABLES
+from spdebench.experiments.fill import fill
+from spdebench.experiments.run import Places, fill_missing
+from spdebench.report.paper import FIGURES, Sources, evolution, radar
+from spdebench.report.site import build
+from spdebench.report.site.paper import table_pages
+from spdebench.report.site.render import Templates
+from spdebench.training import open_run, part_for
+from tiny_figures import tiny_evolution, tiny_losses, tiny_moments, tiny_radar
+
+TINY = {t.name: t for t in (tiny_radar(), tiny_moments(), tiny_losses(), tiny_evolution())}
+SEEDS = 2
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory) -> Path:
+    """All runs of the four figures, made once."""
+    torch.set_num_threads(1)
+    folder = tmp_path_factory.mktemp("figures")
+    where = Places(str(folder / "data"), str(folder / "runs"), str(folder / "results"))
+    cells = [cell for each in TINY.values() for cell in each.cells(SEEDS)]
+    outcomes = fill_missing(plan.jobs(cells, {}, where.runs), where)
+    assert {o.state for o in outcomes} == {"added"}, [o.message for o in outcomes]
+    return folder
+
+
+def drawn(made: Path, name: str, known=None, runs="runs"):
+    known = records.read(made / "results") if known is None else known
+    return FIGURES[name](fill(TINY[name], known, SEEDS), Sources.of(known, made / runs))
+
+
+def lines(axes) -> list[np.ndarray]:
+    return [np.asarray(line.get_ydata(), dtype=float) for line in axes.get_lines()]
+
+
+def test_every_figure_of_runs_is_drawn():
+    """A figure of the catalogue that needs runs has a drawing, and says its command."""
+    wanted = {t.name: t.draw for t in TABLES if t.kind == "figure" and t.wants}
+    assert set(wanted) == set(FIGURES)
+    assert all(draw == (f"spdebench plot {name}",) for name, draw in wanted.items())
+
+
+# --- radar --------------------------------------------------------------------------------------------------------
+def test_radius_is_a_decade_a_ring():
+    assert radar.radius(0.02, 0.02) == 1.0
+    assert radar.radius(0.2, 0.02) == pytest.approx(2 / 3)
+    assert radar.radius(2.0, 0.02) == pytest.approx(1 / 3)
+    assert [radar.radius(x, 0.02) for x in (50.0, math.inf, math.nan, None)] == [0.0] * 4
+    assert radar.radius(0.0, 0.0) == 1.0 and radar.radius(1.0, 0.0) == 0.0
+
+
+def test_radar_shows_the_scores(made):
+    found = drawn(made, "radar")
+    assert not found.missing
+    filled = fill(TINY["radar"], records.read(made / "results"), SEEDS)
+    for axes, group in zip(found.figure.axes, filled.groups, strict=True):
+        for ends, row in zip(lines(axes), group.rows, strict=True):
+            best = [min(e.mean for e in group.column(c)) for c in group.columns]
+            wanted = [1 - math.log10(e.mean / b) / 3 for e, b in zip(group.row(row), best, strict=True)]
+            assert ends == pytest.approx([*wanted, wanted[0]])
+        assert np.max(lines(axes), axis=0) == pytest.approx(1)  # on every axis somebody is the best
+
+
+def test_radar_draws_what_there_is_and_names_the_rest(made):
+    known = records.read(made / "results")
+    for digest in [d for d, r in known.items() if r["model"] == "gt"]:
+        del known[digest]
+    found = drawn(made, "radar", known)
+    assert [len(axes.get_lines()) for axes in found.figure.axes] == [2, 2]
+    what, command = found.missing[0]
+    assert what == "dirichlet: xi -> u, GT; periodic: xi -> u, GT"
+    assert command == "spdebench table radar --run --only gt --seeds 2"
+    assert drawn(made, "radar", {}).figure is None
+
+
+# --- mean and variance --------------------------------------------------------------------------------------------
+def test_moments_are_those_of_the_predictions_and_the_data(made):
+    found = drawn(made, "mean-variance")
+    assert not found.missing
+    grid = np.array(found.figure.axes).reshape(4, 2)
+    table = TINY["mean-variance"]
+    for column, j in enumerate((8, 4)):
+        cells = [c for c in table.cells(SEEDS) if c.group == f"J={j}"]
+        truth = part_of(made, cells[0]).u.numpy().astype(float)
+        own = [np.load(made / "runs" / c.runs[0].name / "predictions.npy").astype(float) for c in cells]
+        for line, (statistic, frame) in enumerate((s, f) for s in ("mean", "variance") for f in (5, 10)):
+            for curve, u in zip(lines(grid[line, column]), (truth, *own), strict=True):
+                wanted = u[:, frame].mean(0) if statistic == "mean" else u[:, frame].var(0, ddof=1)
+                assert curve == pytest.approx(wanted, rel=1e-3)  # four digits are kept
+
+
+def part_of(made: Path, cell):
+    run = open_run(made / "runs" / cell.runs[0].name)
+    return part_for(run, open_dataset(made / "data" / dataset_of(run.spec.datasets[0]).file_name))
+
+
+def test_a_record_without_moments_is_named(made):
+    known = records.read(made / "results")
+    cell = next(c for c in TINY["mean-variance"].cells(SEEDS) if (c.group, c.model) == ("J=4", "gt"))
+    del known[cell.runs[0].digest]["kept"]
+    found = drawn(made, "mean-variance", known)
+    assert found.missing == (("J=4, GT", "spdebench table mean-variance --run --only gt --seeds 2"),)
+    assert [len(axes.get_lines()) for axes in found.figure.axes] == [3, 2] * 4
+
+
+@pytest.mark.parametrize("bad", [3, [], {}, {"frames": [1]}, "deep"])
+def test_moments_that_are_none_are_not_drawn(made, bad):
+    known = copy.deepcopy(records.read(made / "results"))
+    for record in known.values():
+        if "moments" in record.get("kept", {}):
+            good = record["kept"]["moments"]
+            record["kept"]["moments"] = good | {"true": {"mean": [["x"]]}} if bad == "deep" else bad
+    found = drawn(made, "mean-variance", known)
+    assert found.figure is None and len(found.missing) == 2
+
+
+# --- losses -------------------------------------------------------------------------------------------------------
+def test_losses_show_the_logs_and_the_scores(made):
+    found = drawn(made, "loss-comparison")
+    assert not found.missing
+    left, right = found.figure.axes
+    cells = [c for c in TINY["loss-comparison"].cells(SEEDS) if c.column == "rel_l2"]
+    logs = [open_run(made / "runs" / run.name).log for cell in cells for run in cell.runs]
+    assert len(left.get_lines()) == len(cells) * SEEDS
+    for curve, log in zip(lines(left), logs, strict=True):
+        assert curve == pytest.approx([line["val"] for line in log], rel=1e-3)
+    filled = fill(TINY["loss-comparison"], records.read(made / "results"), SEEDS)
+    for bars, row in zip(right.containers, filled.rows, strict=True):
+        assert bars.lines[0].get_xdata() == pytest.approx([e.mean for e in filled.groups[0].row(row)])
+
+
+def test_losses_without_logs_show_scores_and_say_so(made):
+    known = records.read(made / "results")
+    for record in known.values():
+        record.pop("kept", None)
+    found = drawn(made, "loss-comparison", known)
+    assert len(found.figure.axes[0].get_lines()) == 0 and len(found.figure.axes[1].containers) == 2
+    assert found.missing == (("loss rel_l2; loss w12", "spdebench table loss-comparison --run --only nspde --seeds 2"),)
+
+
+# --- evolution ----------------------------------------------------------------------------------------------------
+def test_evolution_predicts_anew_on_both_grids(made):
+    """On its own grid that is what the run has kept; on the finer one the truth is the same path at more points."""
+    table = TINY["nse-evolution"]
+    known = records.read(made / "results")
+    run = open_run(made / "runs" / table.cells(SEEDS)[0].runs[0].name)
+    own, finer = (evolution._sample(e, run) for e in fill(table, known, SEEDS).entries)
+    assert own.truth == pytest.approx(part_of(made, table.cells(SEEDS)[0]).u[0].numpy(), rel=1e-4, abs=1e-6)
+    assert own.predicted == pytest.approx(np.load(run.file("predictions.npy"))[0], rel=1e-3, abs=1e-5)
+    assert finer.truth.shape == finer.predicted.shape == (11, 16, 16)
+    assert finer.truth[:, ::2, ::2] == pytest.approx(own.truth, rel=1e-4, abs=1e-6)
+    found = drawn(made, "nse-evolution")
+    pictures = [axes.images[0].get_array() for axes in found.figure.axes if axes.images]
+    shapes = [p.shape for p in pictures]
+    assert shapes == [(8, 8)] * 15 + [(16, 16)] * 15
+    assert pictures[4].data == pytest.approx(own.truth[-1].T)
+    assert pictures[14].data == pytest.approx((own.predicted - own.truth)[-1].T)
+
+
+def test_evolution_without_the_runs_folder_says_what_to_type(made):
+    found = drawn(made, "nse-evolution", runs="elsewhere")
+    assert found.figure is None
+    assert found.missing == (("NSPDE", "spdebench table nse-evolution --run --only nspde --seeds 2"),)
+
+
+# --- the verb and the site ----------------------------------------------------------------------------------------
+@pytest.fixture
+def small(monkeypatch):
+    """The catalogue's figures replaced by the small ones."""
+    monkeypatch.setattr(plot_verb, "find", TINY.__getitem__)
+    monkeypatch.setattr(build, "TABLES", tuple(TINY.values()))
+
+
+def run(*words: str) -> int:
+    with pytest.raises(SystemExit) as stopped:
+        main(list(words))
+    return stopped.value.code
+
+
+@pytest.mark.parametrize("name", TINY)
+def test_the_verb_draws_each(made, small, tmp_path, name, capsys):
+    out = tmp_path / f"{name}.png"
+    places = ("--results", str(made / "results"), "--runs", str(made / "runs"))
+    assert run("plot", name, *places, "--out", str(out)) == 0
+    assert str(out) in capsys.readouterr().out and out.stat().st_size > 20_000
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("plot", "radar", "--results", "none"), "spdebench table radar --run"),
+        (("plot", "radar", "phi41"), "takes no 'phi41'"),
+        (("plot", "radr"), "did you mean 'radar'"),
+        (("plot", "noise"), "needs a dataset file"),
+        (("plot", "truncation"), "needs an equation"),
+        (("plot", "truncation-statistics"), "spdebench plot truncation phi41 sigma=1 -n 1200"),
+    ],
+)
+def test_what_cannot_be_drawn_is_one_line(words, said, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    assert run(*words) == 2
+    error = capsys.readouterr().err
+    assert said in error and error.count("\n") == 1 and not list(tmp_path.iterdir())
+
+
+def test_the_site_shows_them(made, small, monkeypatch):
+    pages = dict(table_pages(build.gather(made / "results", made / "runs", None), Templates(tables=True)))
+    for name in TINY:
+        page = pages[f"tables/{name}.html"]
+        assert page.count("<figure>") == 1 and "drawn yet" not in page, name
+    monkeypatch.setattr(build, "TABLES", (TINY["nse-evolution"],))
+    bare = dict(table_pages(build.gather(made / "results", None, None), Templates(tables=True)))
+    page = bare["tables/nse-evolution.html"]
+    assert "<figure>" not in page
+    assert "Nothing drawn yet: NSPDE. <code>spdebench table nse-evolution --run --only nspde</code>" in page

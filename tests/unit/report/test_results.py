@@ -1,0 +1,193 @@
+"""The results page and README's headline: what the records give, no more, and the same each time."""
+
+from __future__ import annotations
+
+import html
+import re
+from pathlib import Path
+
+import pytest
+
+from spdebench.cli.main import main
+from spdebench.errors import UserError
+from spdebench.experiments import records
+from spdebench.experiments.catalogue import TABLES, table
+from spdebench.experiments.fill import fill
+from spdebench.experiments.plan import published_status
+from spdebench.experiments.standing import explanations, parse, standings
+from spdebench.report import headline, results
+from spdebench.report.results import page
+from spdebench.report.site import paper
+from tiny_tables import made_up
+
+ROOT = Path(__file__).parents[3]
+NAME = "phi41-periodic"
+AGAIN = "out of date: type 'spdebench results --out docs/results.md --readme README.md'"
+
+
+@pytest.fixture(scope="module")
+def cells():
+    """The cells of one group and column, by row."""
+    found = table(NAME).cells()
+    return {c.row: c for c in found if c.group == "xi -> u" and c.column == "J=128"}
+
+
+@pytest.fixture
+def few(monkeypatch):
+    """One table is enough for what does not count them all."""
+    monkeypatch.setattr(results, "TABLES", (table(NAME),))
+
+
+def recorded(cells, errors, seeds=1, **changes):
+    """Records of the first runs of some rows."""
+    runs = [(run, error) for row, error in errors.items() for run in cells[row].runs[:seeds]]
+    return {run.digest: made_up(run, error, **changes) for run, error in runs}
+
+
+# --- what is committed --------------------------------------------------------------------------------------------
+def test_the_committed_page_is_what_the_records_give():
+    known = records.read(ROOT / "results")
+    assert page(known) == (ROOT / "docs" / "results.md").read_text(encoding="utf-8"), AGAIN
+
+
+def test_the_committed_headline_is_what_the_records_give():
+    known = records.read(ROOT / "results")
+    text = (ROOT / "README.md").read_text(encoding="utf-8")
+    assert headline.replaced(text, headline.block(known)) == text, AGAIN
+    svg = (ROOT / headline.FIGURE).read_text(encoding="utf-8")
+    told = re.search(r"<dc:description>(.*?)</dc:description>", svg, flags=re.DOTALL)
+    assert told and html.unescape(told[1]) == headline.drawn(known), AGAIN
+
+
+def test_every_explanation_of_ours_is_about_a_cell():
+    cells = [cell for each in TABLES for cell in each.cells(1)]
+    for each in explanations():
+        assert any(each.speaks_for(cell) for cell in cells), each.about
+
+
+# --- the page -----------------------------------------------------------------------------------------------------
+def test_an_empty_folder_gives_a_page_without_numbers(few):
+    text = page({})
+    assert "**0 of the 594 published numbers" in text and "Nothing to compare yet." in text
+    assert "###" not in text
+
+
+def test_counts_agree_with_the_plan(cells):
+    known = recorded(cells, {"FNO": 0.02, "NSPDE": 0.004}, seeds=2) | recorded(cells, {"mean": 0.2, "solver": 1e-8})
+    every = [cell for each in TABLES for cell in each.cells()]
+    have = sum(entry["status"] != "missing" for entry in published_status(every, known))
+    text = page(known)
+    assert have == 2 and f"**{have} of the 594 published numbers" in text
+    assert f"| `{NAME}` | `tab:phi41_trc_P` | 2 / 60 | 0 | 2 | 0 | 0 |" in text
+    assert "| J=128 | FNO | 0.0200±0 (2) | 0.023±1e-4 | x0.87 | yes | 0.500 | x1 |" in text
+
+
+def test_the_order_of_records_does_not_matter(cells, few):
+    known = recorded(cells, {"FNO": 0.02, "NSPDE": 0.004, "trees": 1e-5, "solver": 1e-8}, seeds=1)
+    assert page(known) == page(dict(reversed(known.items())))
+
+
+def test_what_is_above_is_said_and_explained_if_it_can_be(cells, few):
+    """0.023 ± 1e-4 published: 0.0232 is the last value within two standard deviations."""
+    known = recorded(cells, {"FNO": 0.0233, "NSPDE": 0.0231})
+    filled = fill(table(NAME), known)
+    assert [(s.entry.cell.row, s.above) for s in standings(filled, ())] == [("FNO", True), ("NSPDE", True)]
+    assert [s.above for s in standings(fill(table(NAME), recorded(cells, {"FNO": 0.0231})), ())] == [False]
+    plain = page(known, ())
+    assert "2 above it, 2 of these unexplained" in plain and "**Unexplained.**" in plain
+    why = parse(f'[[explanation]]\ntable = "{NAME}"\nmodel = "fno"\ntext = "the noise folds"\n')
+    told = page(known, why)
+    assert "2 above it, 1 of these unexplained" in told and "**Explained.** the noise folds" in told
+    assert told.index("**Unexplained.**") < told.index("**Explained.**")
+
+
+def test_the_first_explanation_speaks_and_only_for_what_is_above(cells):
+    why = parse(
+        '[[explanation]]\nmodel = "fno"\ncolumn = "J=128"\ntext = "narrow"\n'
+        '[[explanation]]\nmodel = "fno"\ntext = "wide"\n'
+    )
+    (found,) = standings(fill(table(NAME), recorded(cells, {"FNO": 0.5})), why)
+    assert found.explanation == "narrow"
+    (found,) = standings(fill(table(NAME), recorded(cells, {"FNO": 0.01})), why)
+    assert found.explanation is None
+
+
+def test_a_number_that_is_not_finite_is_above(cells):
+    known = recorded(cells, {"FNO": 0.01}, scores={"rel_l2": {"value": None}})
+    (found,) = standings(fill(table(NAME), known), ())
+    assert found.above
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ('[[explanation]]\nmodle = "fno"\ntext = "x"\n', "modle"),
+        ('[[explanation]]\ntext = "x"\n', "at least one of"),
+        ('[[explanation]]\nmodel = "fno"\n', "needs a text"),
+    ],
+)
+def test_an_explanation_about_nothing_is_refused(text, said):
+    with pytest.raises(ValueError, match=said):
+        parse(text)
+
+
+def test_times_of_two_devices_are_not_divided(cells, few):
+    here = recorded(cells, {"solver": 1e-8}, inference_ms=2.0)
+    same = here | recorded(cells, {"FNO": 0.02})
+    other = here | recorded(cells, {"FNO": 0.02}, provenance={"device": "cuda: other"})
+    assert "| 0.500 | x4 |" in page(same)
+    assert "| 0.500 |  |" in page(other)
+
+
+def test_baselines_ahead_are_counted_once_a_problem(cells, few):
+    ahead = page(recorded(cells, {"FNO": 0.02, "trees": 1e-5, "mean": 0.3}))
+    behind = page(recorded(cells, {"FNO": 0.02, "mean": 0.3}))
+    assert "ahead of every trained model on 1 of 1 problems" in ahead
+    assert "ahead of every trained model on 0 of 1 problems" in behind
+
+
+# --- the headline -------------------------------------------------------------------------------------------------
+def test_the_headline_has_the_solver_with_its_true_error(cells):
+    shifts = {"finer": {"scores": {"rel_l2": {"value": 0.0125}}}}
+    known = recorded(cells, {"FNO": 0.02}) | recorded(cells, {"solver": 1e-8}, shifts=shifts, inference_ms=2.0)
+    text = headline.block(known)
+    assert "| solver | 0.0125 (1) |  | 2.00 | - |  |  |" in text
+    assert "| FNO | 0.0200 (1) | 0.023±1e-4 | 0.500 | - | 0.16±3e-3 |  |" in text
+    assert "Not run yet: NCDE, NRDE, NCDE-FNO, DeepONet, WNO, NSPDE, DLR-Net, GT, mean, linear, trees." in text
+    assert {p.name for p in headline.points(known)["sigma 0.1"]} == {"FNO", "solver"}
+
+
+def test_only_what_is_between_the_marks_changes():
+    text = f"before\n{headline.OPEN}\nold\n{headline.CLOSE}\nafter\n"
+    assert headline.replaced(text, "new\n") == f"before\n{headline.OPEN}\nnew\n{headline.CLOSE}\nafter\n"
+    for wrong in ("none", text + text, f"{headline.CLOSE}\n{headline.OPEN}\n"):
+        with pytest.raises(UserError, match="must hold the lines"):
+            headline.replaced(wrong, "new\n")
+
+
+def test_the_command_writes_all_or_nothing(tmp_path, cells, few, capsys):
+    for record in recorded(cells, {"FNO": 0.02, "trees": 1e-5}).values():
+        records.add(tmp_path / "results", record)
+    readme = tmp_path / "README.md"
+    readme.write_text("no marks\n")
+    out = tmp_path / "r.md"
+    words = ["results", "--results", str(tmp_path / "results"), "--readme", str(readme), "--out", str(out)]
+    with pytest.raises(SystemExit) as stopped:
+        main(words)
+    assert stopped.value.code == 2 and "must hold the lines" in capsys.readouterr().err
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["README.md", "results"]
+    readme.write_text(f"{headline.OPEN}\n{headline.CLOSE}\n")
+    with pytest.raises(SystemExit) as stopped:
+        main(words)
+    assert stopped.value.code == 0
+    assert (tmp_path / "docs" / "headline.svg").stat().st_size > 10_000
+    assert "| FNO | 0.0200 (1)" in readme.read_text() and out.read_text().startswith("# Results")
+
+
+def test_a_table_page_draws_cost_over_the_columns_that_are_filled(cells):
+    shifts = {"finer": {"scores": {"rel_l2": {"value": 0.0125}}}}
+    known = recorded(cells, {"FNO": 0.02, "trees": 1e-5}) | recorded(cells, {"solver": 1e-8}, shifts=shifts)
+    filled = fill(table(NAME), known)
+    ((drawing, caption),) = paper._cost(filled, filled.groups[0], "c")
+    assert "(J=128)" in caption and all(name in drawing for name in ("FNO", "trees", "solver"))
+    assert not list(paper._cost(filled, filled.groups[1], "c"))
