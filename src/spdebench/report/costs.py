@@ -99,8 +99,11 @@ def draw_costs(axes: Axes, points: Sequence[Point], metric: str) -> None:
 
 
 def label_costs(axes: Axes, points: Sequence[Point]) -> None:
-    """Names beside their marks, moved up or down until no two touch."""
-    taken: list[Any] = []
+    """Names beside their marks, moved up or down until they touch neither each other nor a mark."""
+    from matplotlib.transforms import Bbox
+
+    marks = (axes.transData.transform((p.time, p.mean)) for p in points if p.time)
+    taken: list[Any] = [Bbox.from_bounds(x - 3, y - 3, 6, 6) for x, y in marks]
     for point in sorted(points, key=lambda p: p.mean):
         for shift in (0, 9, -9, 18, -18, 27, -27, 36):
             note = axes.annotate(
