@@ -81,6 +81,23 @@ def alive(pids: list[int]) -> list[int]:
     return found
 
 
+def hit(scene: Scene, driver: subprocess.Popen[str], finished: Callable[[], bool]) -> float:
+    """Seconds until the unit that something was killed on is done after all; then the command ends well."""
+    assert not finished(), "it was done before it was hit"
+    seconds = scene.recovered(finished)
+    scene.finish(driver)
+    return seconds
+
+
+def typed_again(scene: Scene, *words: str) -> float:
+    """Seconds from typing the command again to the next finished unit; then it ends well."""
+    finished = scene.next_unit()
+    again = scene.start(*words)
+    seconds = scene.recovered(finished)
+    scene.finish(again)
+    return seconds
+
+
 # --- workers and nodes --------------------------------------------------------------------------------------------
 @drill("a worker in a chunk, local")
 def worker_in_a_chunk(folder: Path, wanted: Wanted) -> Outcome:
@@ -90,9 +107,7 @@ def worker_in_a_chunk(folder: Path, wanted: Wanted) -> Outcome:
         worker = scene.workers(driver)[0]
         finished = scene.until(lambda: scene.chunk_in_hand(worker), driver)
         os.kill(worker, signal.SIGKILL)
-        assert not finished(), "it was done before it was hit"
-        seconds = scene.recovered(finished)
-        scene.finish(driver)
+        seconds = hit(scene, driver, finished)
         assert scene.file() == wanted.file
         return Outcome("1 of 2 worker processes, kill -9", seconds)
 
@@ -105,9 +120,7 @@ def ray_worker_in_a_chunk(folder: Path, wanted: Wanted) -> Outcome:
         (worker,) = scene.until(lambda: cluster.workers(1), driver)
         finished = scene.until(lambda: scene.chunk_in_hand(worker), driver)
         os.kill(worker, signal.SIGKILL)
-        assert not finished(), "it was done before it was hit"
-        seconds = scene.recovered(finished)
-        scene.finish(driver)
+        seconds = hit(scene, driver, finished)
         assert scene.file() == wanted.file
         return Outcome("1 of 2 Ray workers, kill -9", seconds)
 
@@ -119,9 +132,7 @@ def node_in_a_table(folder: Path, wanted: Wanted) -> Outcome:
         (worker,) = scene.until(lambda: scene.lines() and cluster.workers(1), driver)
         finished = scene.until(lambda: scene.run_in_hand(worker), driver)
         cluster.kill_node(1)
-        assert not finished(), "it was done before it was hit"
-        seconds = scene.recovered(finished)
-        scene.finish(driver)
+        seconds = hit(scene, driver, finished)
         assert scene.scores() == wanted.scores
         return Outcome("1 of 2 Ray nodes, all its processes, kill -9", seconds)
 
@@ -136,10 +147,8 @@ def driver_of_a_generation(folder: Path, wanted: Wanted) -> Outcome:
         driver.kill()
         driver.communicate()
         scene.until(lambda: not alive(workers), patience=20)  # workers do not outlive their driver
-        finished, seen = scene.next_unit(), len(scene.chunks())
-        again = scene.start(*GENERATE, "--engine", "ray", "--workers", "2")
-        seconds = scene.recovered(finished)
-        scene.finish(again)
+        seen = len(scene.chunks())
+        seconds = typed_again(scene, *GENERATE, "--engine", "ray", "--workers", "2")
         assert scene.file() == wanted.file
         solved = scene.notes()
         in_flight = sum(solved.values()) - CHUNKS
@@ -156,10 +165,7 @@ def driver_of_a_table(folder: Path, wanted: Wanted) -> Outcome:
         driver.kill()
         driver.communicate()
         scene.until(lambda: not alive(workers), patience=20)
-        finished = scene.next_unit()
-        again = scene.start(*TABLE)
-        seconds = scene.recovered(finished)
-        scene.finish(again)
+        seconds = typed_again(scene, *TABLE)
         assert scene.scores() == wanted.scores
         return Outcome("the driver, kill -9, 2 runs in flight", seconds)
 
@@ -206,10 +212,7 @@ def full_disk(folder: Path, wanted: Wanted) -> Outcome:
             said, what = scene.finish(process, code=2), "a file must not be larger than 1 MB"
         assert "error: cannot write" in said, said
         assert not list((folder / "data").glob("*.parquet")) and not list((folder / "data").glob("*/.*.tmp"))
-        finished = scene.next_unit()
-        again = scene.start(*GENERATE)
-        seconds = scene.recovered(finished)
-        scene.finish(again)
+        seconds = typed_again(scene, *GENERATE)
         assert scene.file() == wanted.file
         return Outcome(what, seconds)
 
@@ -225,10 +228,7 @@ def full_disk_in_a_table(folder: Path, wanted: Wanted) -> Outcome:
         said = scene.finish(driver, code=1)
         assert "No space left on device" in said, said
         ballast.unlink()
-        finished = scene.next_unit()
-        again = scene.start(*TABLE)
-        seconds = scene.recovered(finished)
-        scene.finish(again)
+        seconds = typed_again(scene, *TABLE)
         assert scene.scores() == wanted.scores
         return Outcome("the file system is full", seconds)
 

@@ -10,7 +10,8 @@ from pathlib import Path
 import spdebench
 
 ROOT = Path(spdebench.__file__).parent
-LEAVES = {"version", "errors", "registry", "spec", "progress", "files", "engines", "signatures", "timing", "tensors"}
+LEAVES = {"version", "errors", "registry", "spec", "progress", "files"}
+LEAVES |= {"engines", "kernels", "signatures", "tensors", "timing"}
 FLOW = [
     "grids",
     "noise",

@@ -2,7 +2,7 @@
 
 from spdebench.engines.choose import ENGINES, check_engine, check_workers, run
 from spdebench.engines.locks import held, locked
-from spdebench.engines.memory import free_memory, keep_freed_memory
+from spdebench.engines.memory import free_memory, keep_freed_memory, release
 from spdebench.engines.need import Need
 
 __all__ = [
@@ -14,5 +14,6 @@ __all__ = [
     "held",
     "keep_freed_memory",
     "locked",
+    "release",
     "run",
 ]

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import ctypes
+import gc
 import sys
 from pathlib import Path
+
+import torch
 
 
 def keep_freed_memory() -> None:
@@ -21,6 +24,13 @@ def keep_freed_memory() -> None:
         libc.mallopt(mmap_threshold, 1 << 30)
     except (OSError, AttributeError):
         return
+
+
+def release(device: str) -> None:
+    """Give a GPU's memory back that this process keeps for later: other processes share it."""
+    if torch.device(device).type == "cuda":
+        gc.collect()
+        torch.cuda.empty_cache()
 
 
 def free_memory() -> int | None:

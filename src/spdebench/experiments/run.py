@@ -7,7 +7,6 @@ budget simply the longest, so that all ends soonest. A worker keeps the data of 
 
 from __future__ import annotations
 
-import gc
 import time
 import traceback
 from collections.abc import Callable, Sequence
@@ -15,8 +14,6 @@ from contextlib import closing, suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal
-
-import torch
 
 from spdebench import engines
 from spdebench.data import DatasetSpec, generate, open_dataset
@@ -194,7 +191,7 @@ def work(unit: Unit) -> Outcome:
         traceback.print_exc()
         return _failed(unit, f"{type(error).__name__}: {error}", time.monotonic() - start, traceback.format_exc())
     finally:
-        _release(unit.device)
+        engines.release(unit.device)
     company = {"alone": True} if unit.alone else {"beside": True}  # others, at least a part of the time
     return _add(record | company, unit.places, time.monotonic() - start)
 
@@ -208,13 +205,6 @@ def _failed(unit: Unit, reason: str, seconds: float = 0.0, trace: str = "") -> O
 
 def _worker_lost(unit: Unit, reason: str) -> Outcome:
     return _failed(unit, reason)
-
-
-def _release(device: str) -> None:
-    """Give the device's memory back: other processes share it."""
-    if torch.device(device).type == "cuda":
-        gc.collect()
-        torch.cuda.empty_cache()
 
 
 def _add(record: dict[str, Any], places: Places, seconds: float = 0.0) -> Outcome:

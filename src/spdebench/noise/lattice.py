@@ -8,15 +8,14 @@ layer where nothing folds, as many as the folding is deep elsewhere.
 
 from __future__ import annotations
 
-import functools
 import math
-from collections.abc import Callable
 from dataclasses import dataclass
 
 import torch
 from torch import Tensor
 
 from spdebench.grids import Grid
+from spdebench.kernels import kernel
 
 BITS = 21
 """Bits of a component in a packed vector: |k_i| < 2^20, three of them in 63 bits."""
@@ -53,16 +52,6 @@ def pack(k: Tensor) -> Tensor:
     return number
 
 
-@functools.cache
-def _fused() -> Callable[..., Tensor] | None:
-    """The kernel that gathers and multiplies in one pass on a GPU, where Triton is there."""
-    try:
-        from spdebench.noise.lattice_cuda import gather
-    except ImportError:
-        return None
-    return gather
-
-
 @dataclass(frozen=True)
 class Layer:
     """target_t += factor_t member_{source_t}; no target means all of them in order."""
@@ -72,8 +61,9 @@ class Layer:
     target: Tensor | None = None
 
     def picked(self, members: Tensor) -> Tensor:
-        if members.is_cuda and members.is_complex() and (fused := _fused()) is not None:
-            return fused(members, self.source, self.factor)
+        fused = kernel("spdebench.noise.lattice_cuda", "gather") if members.is_cuda and members.is_complex() else None
+        if fused is not None:
+            return fused(members, self.source, self.factor)  # type: ignore[no-any-return]
         values = torch.gather(members, -1, self.source.expand(*members.shape[:-1], -1))
         (torch.view_as_real(values) if values.is_complex() else values).mul_(self.factor)
         return values

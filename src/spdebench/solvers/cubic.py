@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-import functools
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 import torch
 from torch import Tensor
+
+from spdebench.kernels import kernel
 
 
 class CubicStep:
@@ -18,16 +19,6 @@ class CubicStep:
         self.factors = torch.tensor([cube, gain], dtype=torch.float64, device=device)
 
     def __call__(self, u: Tensor, dw: Tensor, n: int) -> Tensor:
-        if u.is_cuda and (fused := _fused()) is not None:
+        if u.is_cuda and (fused := kernel("spdebench.solvers.cubic_cuda", "cubic")) is not None:
             return fused(u, dw, self.growth[n], self.factors)
         return torch.addcmul(self.growth[n], u, u, value=self.cube).mul_(u).add_(dw, alpha=self.gain)
-
-
-@functools.cache
-def _fused() -> Callable[..., Tensor] | None:
-    """The kernel for a GPU, where Triton is there (CUDA builds of torch bring it)."""
-    try:
-        from spdebench.solvers.cubic_cuda import cubic
-    except ImportError:
-        return None
-    return cubic

@@ -24,12 +24,14 @@ from typing import Any
 import torch
 
 from spdebench.data import generate
+from spdebench.engines import release
 from spdebench.equations import EQUATIONS
 from spdebench.errors import UserError
 from spdebench.models import MODELS, OperatorModel
 from spdebench.models.features import prepare_part
 from spdebench.models.layers.fused import plainly
 from spdebench.tasks import Task
+from spdebench.timing import timed
 from spdebench.training.identity import identify
 from spdebench.training.loop import Fit
 from spdebench.training.losses import RelativeLoss
@@ -44,7 +46,7 @@ def bench(
     names: Sequence[str] = (), *, device: str = "cuda", together: int = 8, samples: int = 1200
 ) -> list[dict[str, Any]]:
     """A row a model: ms an epoch (plain, alone, together: wall time / epochs of all), the gain, and errors."""
-    chosen = list(names) or [n for n in MODELS if MODELS[n].trainable]
+    chosen = list(names) or _trained()
     for name in chosen:
         if not MODELS[name].trainable:
             raise UserError(f"model '{name}' is not trained; choose among {', '.join(_trained())}")
@@ -58,7 +60,7 @@ def bench(
             alone, fit = _alone(name, task, device)
             rows.append({"model": name, "plain": plain, "alone": alone, "val": fit.log[-1]["val"], "graph": fit.graph})
             del fit
-            _release(device)
+            release(device)
         shared = _together(chosen, path, device, together) if together > 1 else [row["alone"] for row in rows]
     return [row | {"together": ms, "gain": row["plain"] / ms} for row, ms in zip(rows, shared, strict=True)]
 
@@ -96,12 +98,12 @@ def _plain(name: str, task: Task, device: str) -> float:
         optimiser.step()
         value.item()
 
-    for rows in order:
-        step(rows)
-    start = time.perf_counter()
-    for rows in order:
-        step(rows)
-    each = (time.perf_counter() - start) / len(order)
+    def steps() -> None:
+        for rows in order:
+            step(rows)
+
+    steps()
+    each = timed(steps, device)[1] / len(order)
     return 1e3 * (each * math.ceil(len(task.train) / options.batch) + _plain_validation(model, task, loss, device))
 
 
@@ -116,9 +118,7 @@ def _plain_validation(model: OperatorModel, task: Task, loss: RelativeLoss, devi
 
     model.eval()
     once()
-    start = time.perf_counter()
-    once()
-    return time.perf_counter() - start
+    return timed(once, device)[1]
 
 
 # --- ours ---------------------------------------------------------------------------------------------------------
@@ -178,9 +178,4 @@ def _worker(names: list[str], path: Path, device: str, start: Any, end: Any, pip
         end.wait()
         pipe.send(1e3 * (time.perf_counter() - began))
         del fit
-        _release(device)
-
-
-def _release(device: str) -> None:
-    if torch.device(device).type == "cuda":
-        torch.cuda.empty_cache()
+        release(device)

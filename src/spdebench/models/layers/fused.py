@@ -5,10 +5,11 @@ from __future__ import annotations
 import functools
 from collections.abc import Iterator
 from contextlib import contextmanager
-from importlib.util import find_spec
 
 import torch
 from torch import Tensor
+
+from spdebench.kernels import triton_there
 
 _plain = False
 
@@ -32,12 +33,7 @@ def ours(x: Tensor) -> bool:
 
 def fusable(*tensors: Tensor) -> bool:
     """Whether kernels may take these: float32 on CUDA."""
-    return ours(tensors[0]) and all(t.dtype == torch.float32 for t in tensors) and _triton()
-
-
-@functools.cache
-def _triton() -> bool:
-    return find_spec("triton") is not None
+    return ours(tensors[0]) and all(t.dtype == torch.float32 for t in tensors) and triton_there()
 
 
 @functools.cache
