@@ -16,7 +16,7 @@ import statistics
 import tempfile
 import time
 import warnings
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
@@ -40,6 +40,7 @@ from spdebench.training.train import calibrate
 
 STEPS = 10  # plain steps that are timed, after as many that warm up
 EPOCHS = 3
+ENDLESS: dict[str, Any] = {"epochs": 1000, "stop": 0}
 
 
 def bench(
@@ -73,15 +74,15 @@ def _trained() -> list[str]:
     return [n for n in MODELS if MODELS[n].trainable]
 
 
-def _model(name: str, task: Task, device: str) -> tuple[OperatorModel, Any]:
-    spec = identify(name, task, {}, {"epochs": 1000, "stop": 0})
+def _model(name: str, task: Task, device: str, options: Mapping[str, Any]) -> tuple[OperatorModel, Any]:
+    spec = identify(name, task, {}, dict(options))
     return spec.build().to(device), spec.train_options
 
 
 # --- plain --------------------------------------------------------------------------------------------------------
 def _plain(name: str, task: Task, device: str) -> float:
     """ms an epoch: the steps of one and the validation, from a few of them."""
-    model, options = _model(name, task, device)
+    model, options = _model(name, task, device, ENDLESS)
     calibrate(model, prepare_part(model, task.train))
     optimiser = adam(model, options.lr, options.weight_decay, torch.device(device))
     loss = RelativeLoss(options.loss, model.setting.grid, torch.device(device))
@@ -122,15 +123,16 @@ def _plain_validation(model: OperatorModel, task: Task, loss: RelativeLoss, devi
 
 
 # --- ours ---------------------------------------------------------------------------------------------------------
-def _fit(name: str, task: Task, device: str) -> Fit:
-    model, options = _model(name, task, device)
+def prepared(name: str, task: Task, device: str, *, graph: bool | None = None, **options: Any) -> Fit:
+    """A model of this name, its data and features on the device, about to be trained with the task's options."""
+    model, chosen = _model(name, task, device, options)
     train, val = (prepare_part(model, part) for part in (task.train, task.val))
     calibrate(model, train)
-    return Fit(model, train, val, options)
+    return Fit(model, train, val, chosen, graph=graph)
 
 
 def _alone(name: str, task: Task, device: str) -> tuple[float, Fit]:
-    fit = _fit(name, task, device)
+    fit = prepared(name, task, device, **ENDLESS)
     fit.run_epoch()  # captures
     return 1e3 * min(fit.run_epoch()["seconds"] for _ in range(EPOCHS)), fit
 
@@ -169,7 +171,7 @@ def _worker(names: list[str], path: Path, device: str, start: Any, end: Any, pip
     warnings.simplefilter("ignore")
     task = Task(path)
     for name in names:
-        fit = _fit(name, task, device)
+        fit = prepared(name, task, device, **ENDLESS)
         fit.run_epoch()
         start.wait()
         began = time.perf_counter()
