@@ -15,13 +15,11 @@ def _kernel(members, source, factor, out, size, count, step: tl.constexpr, block
     """One row of members and some targets a program; ``step`` is 2 where real and imaginary part have own factors."""
     row = tl.program_id(0).to(tl.int64)
     at = tl.program_id(1) * block + tl.arange(0, block)
-    inside = at < count
-    place = (row * size + tl.load(source + at, mask=inside, other=0)) * 2
-    target = (row * count + at) * 2
-    first = tl.load(factor + at * step, mask=inside, other=0)
-    second = tl.load(factor + at * step + step - 1, mask=inside, other=0)
-    tl.store(out + target, tl.load(members + place, mask=inside, other=0) * first, mask=inside)
-    tl.store(out + target + 1, tl.load(members + place + 1, mask=inside, other=0) * second, mask=inside)
+    inside, part = (at < count)[:, None], tl.arange(0, 2)[None, :]  # both parts of a number in one access of 16 bytes
+    place = (row * size + tl.load(source + at, mask=at < count, other=0))[:, None] * 2 + part
+    scale = tl.load(factor + at[:, None] * step + part * (step - 1), mask=inside, other=0)
+    values = tl.load(members + place, mask=inside, other=0)
+    tl.store(out + (row * count + at)[:, None] * 2 + part, values * scale, mask=inside)
 
 
 def gather(members: Tensor, source: Tensor, factor: Tensor) -> Tensor:

@@ -2,19 +2,20 @@
 
 A scheme asks the equation for its symbol, drift and noise factor and knows nothing else of it. `noise_form` says in
 which form it takes an increment: ``spectral`` (coefficients on the solving grid) or ``physical`` (values at its
-points).
+points). A scheme may also offer a `Walk`, which takes the noise as it is drawn and all steps of a block at once.
 """
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar, Literal, Protocol
 
 import torch
 from torch import Tensor
 
 from spdebench.equations import Equation
 from spdebench.grids import Grid
+from spdebench.noise import Wiener
 from spdebench.registry import Registry
 
 State = Any
@@ -25,6 +26,15 @@ def _builtin() -> None:
 
 
 SCHEMES: Registry[Scheme] = Registry("scheme", "schemes", _builtin)
+
+
+class Walk(Protocol):
+    """(state, members, dw, u) -> the state after all T intervals of a block.
+
+    ``members`` are its weighted pairs (N T pairs); dw and u (N T X..) are filled with its frames.
+    """
+
+    def __call__(self, state: State, members: Tensor, dw: Tensor, u: Tensor) -> State: ...
 
 
 class Scheme(ABC):
@@ -63,6 +73,10 @@ class Scheme(ABC):
     @abstractmethod
     def step(self, state: State, dw: Tensor) -> State:
         """The state one interval later, dW over the interval given in `noise_form`."""
+
+    def walk(self, wiener: Wiener, dtype: torch.dtype) -> Walk | None:
+        """What takes a block of this noise at once and writes frames of ``dtype``; None: step by step."""
+        return None
 
     @abstractmethod
     def field(self, state: State) -> Tensor:
