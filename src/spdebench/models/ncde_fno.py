@@ -10,14 +10,16 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 import torch
 from torch import Tensor, nn
+from torch.autograd.function import once_differentiable
 from torch.nn import functional
 
 from spdebench.errors import UserError
 from spdebench.models.base import Config, Features
+from spdebench.models.layers.fused import fusable
 from spdebench.models.layers.mlp import MLP
 from spdebench.models.paths import DrivenModel, Map, Product, Solver, Weights, gathered, integrate
 from spdebench.tasks import Setting
@@ -51,12 +53,17 @@ class Convolution(nn.Module):
 
     def matrices(self, points: int) -> Tensor:
         """((P, Q), (-Q, P)) for every k, ``(k, 2, h, 2, h)``: cosine and sine that they lead to, then a and b."""
+        p, q = self.parts(points)
+        return torch.stack([torch.stack([p, q], dim=2), torch.stack([-q, p], dim=2)], dim=1)
+
+    def parts(self, points: int) -> tuple[Tensor, Tensor]:
+        """P and Q for every k, ``(k, h, h)`` each, to and from."""
         if points < self.modes:
             raise UserError(
                 f"model ncde-fno: a grid of {points} points does not carry {self.modes} modes; use a finer one"
             )
-        p, q = (part.mT for part in (self._centred() if self.published else self._half(points)))
-        return torch.stack([torch.stack([p, q], dim=2), torch.stack([-q, p], dim=2)], dim=1)
+        p, q = self._centred() if self.published else self._half(points)
+        return p.mT, q.mT
 
     def waves(self, points: int) -> Tensor:
         """cos(2 pi k x) and sin(2 pi k x) by turns, ``(2k, X)``."""
@@ -107,6 +114,31 @@ class Field(nn.Module):
         self.noise = nn.Linear(h, h)
         self.norm = nn.BatchNorm1d(h) if published else nn.Identity()
 
+    def solve(self, start: Tensor, increments: Tensor, solver: Solver) -> Tensor:
+        """z_1..z_N ``(B, N, X, h)`` from z_0 ``(B, X, h)`` and dW ``(B, N, X)``; one kernel where a GPU has it."""
+        if self._fits_a_kernel(start, increments, solver):
+            layers = self._layers(start.shape[1])
+            keep = torch.is_grad_enabled() and any(t.requires_grad for t in (start, *layers))
+            return _Solve.apply(start, increments, *layers, self.step, solver, keep)  # type: ignore[no-any-return,no-untyped-call]
+        start, product = self.bind(start)
+        return integrate(product, start, increments, solver)[:, 1:]
+
+    def _fits_a_kernel(self, start: Tensor, increments: Tensor, solver: Solver) -> bool:
+        """Not with a BatchNorm; gradients of the noise are left to autograd."""
+        plain = isinstance(self.norm, nn.Identity) and isinstance(self.lift, nn.Identity)
+        if not plain or increments.requires_grad or not fusable(start, increments, self.inner.weight):
+            return False
+        from spdebench.models.paths import solve_fno_cuda
+
+        sizes = start.shape[1], start.shape[2], self.inner.out_features, self.kernel.modes // 2 + 1
+        return solver in solve_fno_cuda.STAGES and solve_fno_cuda.takes(*sizes)
+
+    def _layers(self, points: int) -> tuple[Tensor, ...]:
+        """Those of `solve_fno_cuda.Layers`. Not multiplied out: each evaluation reads them, and C K is four times K."""
+        mixing = torch.stack(self.kernel.parts(points)) / points  # a and b are means
+        linear = self.skip, self.inner, self.outer, self.noise
+        return self.kernel.waves(points), mixing, *(t for layer in linear for t in (layer.weight, layer.bias))
+
     def bind(self, start: Tensor) -> tuple[Tensor, Product]:
         """z_0 and (z, dW) -> F(z) dt + G(z) dW for one solve from there: weight gradients are gathered."""
         points = start.shape[1]
@@ -138,6 +170,30 @@ class Field(nn.Module):
             return local, (mixing.flatten(3, 4).flatten(1, 2), None)
 
 
+class _Solve(torch.autograd.Function):
+    """z_1..z_N by `solve_fno_cuda`, from z_0, dW, its layers, dt, the solver and whether gradients are to come."""
+
+    @staticmethod
+    def forward(ctx: Any, start: Tensor, increments: Tensor, *rest: Any) -> Tensor:
+        from spdebench.models.paths.solve_fno_cuda import Layers, forward
+
+        *layers, ctx.step, ctx.solver, keep = rest
+        start, increments, *layers = (t.contiguous() for t in (start, increments, *layers))
+        out, kept = forward(start, increments, Layers(*layers), ctx.step, ctx.solver, keep=keep)
+        ctx.save_for_backward(increments, *layers, *kept)
+        return out
+
+    @staticmethod
+    @once_differentiable  # type: ignore[untyped-decorator]
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
+        from spdebench.models.paths.solve_fno_cuda import Kept, Layers, backward
+
+        increments, *rest = ctx.saved_tensors
+        layers, kept = Layers(*rest[: len(Layers._fields)]), Kept(*rest[len(Layers._fields) :])
+        to_start, *to_layers = backward(grad.contiguous(), increments, layers, kept, ctx.step, ctx.solver)
+        return to_start, None, None, *to_layers, None, None, None
+
+
 class NCDEFNO(DrivenModel, name="ncde-fno"):
     """dz = F(z) dt + G(z) dW at every point, F with a Fourier layer in x; 48,769 parameters as published.
 
@@ -164,7 +220,7 @@ class NCDEFNO(DrivenModel, name="ncde-fno"):
 
     def forward(self, features: Features) -> Tensor:
         u0 = features["u0"]
-        start, product = self.field.bind(self.lift(self.initial(u0)[..., None]))
-        states = integrate(product, start, self.noise(features["dw"][:, 1:]), self.solver)[:, 1:]
+        start = self.lift(self.initial(u0)[..., None])
+        states = self.field.solve(start, self.noise(features["dw"][:, 1:]), self.solver)
         u = self.solution.inverse(self.readout(states).squeeze(-1))
         return torch.cat([u0[:, None], u], dim=1)

@@ -16,10 +16,10 @@ from typing import ClassVar, Literal
 
 import torch
 from torch import Tensor, nn
-from torch.nn import functional
 
 from spdebench.errors import UserError
 from spdebench.models.base import Config, Features, OperatorModel
+from spdebench.models.layers.gate import gate
 from spdebench.models.layers.linear import Linear
 from spdebench.models.layers.mlp import MLP
 from spdebench.models.layers.normalise import fit_units
@@ -101,15 +101,14 @@ class NSPDE(OperatorModel, name="nspde"):
 
     def latent(self, dw: Tensor, u0: Tensor) -> Tensor:
         """z (T, X.., B, hidden): samples stand next to the channels, which makes the transforms large products."""
-        xi = (dw / self.scales[0]).movedim(0, -1)[..., None]
+        xi = (dw / self.scales[0]).movedim(0, -1)[..., None].contiguous()
         z0 = self.embed((u0 / self.scales[1]).movedim(0, -1)[..., None])
         frames = len(xi)
         lengths = (frames + self.config.padding, *u0.shape[1:])
         start = self.kernel(z0[None], lengths)
         z = self.kernel.inverse(start, lengths, frames)
         for j in range(self.config.picard):
-            f, g = self.norm(self.local(z), j).tanh().chunk(2, dim=-1)
-            driven = self.kernel(torch.addcmul(f, g, xi), lengths)
+            driven = self.kernel(self.norm(self.local(z), xi, j), lengths)
             z = self.kernel.inverse(start + driven, lengths, frames)
         return z
 
@@ -184,7 +183,8 @@ class ComplexKernel(nn.Module):
 
 
 class IterateNorm(nn.Module):
-    """Batch normalisation whose running statistics are kept for each Picard iterate apart; one scale and shift."""
+    """tanh f + tanh(g) xi, where (f, g) are the channels after batch normalisation (`gate`): one scale and shift, and
+    running statistics for each Picard iterate apart."""
 
     mean: Tensor
     variance: Tensor
@@ -207,10 +207,7 @@ class IterateNorm(nn.Module):
         self.momentum = before[0]
         self.train(before[1])
 
-    def forward(self, h: Tensor, iterate: int) -> Tensor:
-        """(.., C) normalised over all axes but the last."""
+    def forward(self, h: Tensor, xi: Tensor, iterate: int) -> Tensor:
+        """h (.., 2 C), xi (.., 1) -> (.., C); normalised over all axes but the last."""
         known = self.mean[iterate], self.variance[iterate]
-        flat = functional.batch_norm(
-            h.flatten(0, -2), *known, self.weight, self.bias, self.training, momentum=self.momentum
-        )
-        return flat.view_as(h)
+        return gate(h, xi, self.weight, self.bias, *known, training=self.training, momentum=self.momentum)

@@ -98,19 +98,20 @@ class WNO(OperatorModel, name="wno"):
 
     def forward(self, features: Features) -> Tensor:
         v = self._lift(features)
-        frames = v.shape[1]
-        v = F.pad(v, (0, 0, 0, 0, 0, self.padding))
-        for i, layer in enumerate(self.layers):
-            v = layer(v)
-            if i < len(self.layers) - 1:
-                v = F.gelu(v)
-        return self.solution.inverse(self.decoder(v[:, :frames]).squeeze(-1))
+        frames, (*inner, last) = v.shape[1], self.layers
+        for layer in inner:
+            v = layer(v, activation="gelu")  # the first one lengthens time
+        u = self.decoder(last(v, frames).movedim(0, -2))
+        return self.solution.inverse(u.squeeze(-1).movedim(-1, 0))
 
     def _lift(self, features: Features) -> Tensor:
-        """P at all (t, x): what depends on x alone, once, plus the coordinates' part, one for all samples."""
-        inputs = [self.noise(features["dw"]).transpose(1, 2)]
+        """P at all (t, x): what depends on x alone, once, plus the coordinates' part, one for all samples.
+
+        (B, T, X, width), in memory (T, X, B, width): samples next to the channels, as the layers want them.
+        """
+        inputs = [self.noise(features["dw"]).permute(2, 0, 1)]
         if self.has_u0:
-            inputs.append(self.start(features["u0"]).unsqueeze(-1))
+            inputs.append(self.start(features["u0"]).T.unsqueeze(-1))
         at_x, at_tx = self.lift.weight.split([self.lift.in_features - 2, 2], dim=1)
         path = F.linear(torch.cat(inputs, -1), at_x, self.lift.bias)
-        return path.unsqueeze(1) + F.linear(self.places, at_tx)
+        return (path + F.linear(self.places, at_tx).unsqueeze(-2)).movedim(-2, 0)

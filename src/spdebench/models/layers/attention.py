@@ -11,15 +11,19 @@ q, the product, W_o). Biases of k and v drop out of k^ and v^; they exist in the
 
 from __future__ import annotations
 
+from typing import Any
+
 import torch
 from torch import Tensor, nn
 
 from spdebench.errors import UserError
+from spdebench.models.layers.fused import fusable
 from spdebench.models.layers.linear import affine, gram
 from spdebench.models.layers.mlp import mlp
 from spdebench.models.layers.norm import LayerNorm
 
 EPS = 1e-5
+LARGEST = 32  # channels that the kernels take
 
 
 class GalerkinAttention(nn.Module):
@@ -31,6 +35,7 @@ class GalerkinAttention(nn.Module):
         super().__init__()
         if heads < 1 or width % heads:
             raise UserError(f"attention: width {width} must be a multiple of heads, got {heads}")
+        self.heads = heads
         self.query, self.key, self.value = (nn.Linear(width, width, bias=b) for b in (True, dead_biases, dead_biases))
         self.out = nn.Linear(width, width)
         for layer in (self.query, self.key, self.value):
@@ -42,7 +47,11 @@ class GalerkinAttention(nn.Module):
         head = torch.arange(width) // (width // heads)
         self.register_buffer("heads_mask", (head[:, None] == head).float(), persistent=False)
 
-    def forward(self, x: Tensor) -> Tensor:
+    def forward(self, x: Tensor, before: Tensor | None = None) -> Tensor:
+        """Attention of x, plus ``before``."""
+        if fusable(x, self.query.weight) and self.key.in_features <= LARGEST:
+            parameters = self.query.weight, self.query.bias, self.key.weight, self.value.weight, *self.out.parameters()
+            return _Fused.apply(x, before, *parameters, self.heads)  # type: ignore[no-any-return]
         centred = x - x.mean(1, keepdim=True)  # before the product: reduced-precision products must not cancel
         moment = gram(centred, centred) / x.shape[1]
         key, value = self.key.weight, self.value.weight
@@ -51,7 +60,30 @@ class GalerkinAttention(nn.Module):
         across = across * _inverse_root(k, key).unsqueeze(2) * _inverse_root(v, value).unsqueeze(1)
         onwards = across @ self.out.weight.T
         shift = (self.query.bias @ onwards + self.out.bias).unsqueeze(1)
-        return affine(shift, x, self.query.weight.T @ onwards)
+        y = affine(shift, x, self.query.weight.T @ onwards)
+        return y if before is None else before + y
+
+
+class _Fused(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, x: Tensor, before: Tensor | None, *rest: Any) -> Tensor:
+        from spdebench.models.layers import attention_cuda
+
+        *parameters, ctx.heads = rest
+        x, before = x.contiguous(), None if before is None else before.contiguous()
+        y, kept = attention_cuda.forward(x, before, parameters, ctx.heads, EPS)
+        ctx.save_for_backward(x, *parameters, *kept)
+        return y
+
+    @staticmethod
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:  # type: ignore[override]
+        from spdebench.models.layers import attention_cuda
+
+        x, *parameters, mean, moments, matrix = ctx.saved_tensors
+        to_x, *to_parameters = attention_cuda.backward(
+            grad.contiguous(), x, parameters, mean, moments, matrix, ctx.heads, EPS
+        )
+        return to_x, grad if ctx.needs_input_grad[1] else None, *to_parameters, None
 
 
 def _inverse_root(product: Tensor, weight: Tensor) -> Tensor:
@@ -69,5 +101,6 @@ class GalerkinBlock(nn.Module):
         self.up, self.down = nn.Linear(width, hidden), nn.Linear(hidden, width)
 
     def forward(self, x: Tensor) -> Tensor:
-        x = x + self.attention(self.norm_attention(x))
-        return x + mlp(self.norm_feed(x), self.up, self.down)
+        x, normal = self.norm_attention.beside(x)
+        x, normal = self.norm_feed.beside(self.attention(normal, x))
+        return mlp(normal, self.up, self.down, before=x)

@@ -10,10 +10,10 @@ from __future__ import annotations
 
 import torch
 from torch import Tensor, nn
-from torch.nn import functional
 
 from spdebench.models.layers.linear import Linear
 from spdebench.models.layers.mlp import MLP
+from spdebench.models.layers.skip import skip
 from spdebench.models.layers.spectral import Fourier, Modes, mix
 
 
@@ -66,16 +66,13 @@ class FourierTrunk(nn.Module):
     def forward(self, h: Tensor) -> Tensor:
         """(B, T, X.., width) -> u (B, T, X..). Fastest on a view of a (T, X.., B, width) array: samples go next to the
         channels, so that the transforms along the other axes are few large products."""
-        h = h.movedim(0, -2)
-        frames = h.shape[0]
-        if self.padding:
-            h = torch.cat([h, h.new_zeros(self.padding, *h.shape[1:])])
-        lengths = h.shape[:-2]
+        h = h.movedim(0, -2).contiguous()
+        frames = len(h)
+        lengths = (frames + self.padding, *h.shape[1:-2])
         last = len(self.local) - 1
         for i, (spectral, local) in enumerate(zip(self.spectral, self.local, strict=True)):
-            kept = frames if i == last else lengths[0]  # padded frames of the last layer are not needed
-            far = self.fourier.inverse(spectral(self.fourier(h)), lengths, kept)
-            h = local(h[:kept]) + far
-            if i < last:
-                h = functional.gelu(h)
+            kept = frames if i == last else lengths[0]  # padded frames: 0 before the first layer, unused after the last
+            assert isinstance(local, Linear)
+            far = self.fourier.inverse(spectral(self.fourier(h, lengths[0])), lengths, kept)
+            h = skip(h, local.weight, local.bias, far, None if i == last else "gelu")
         return self.decode(h).squeeze(-1).movedim(-1, 0).contiguous()

@@ -3,7 +3,7 @@
     dL/dW = g' x = sum_s g_s' x_s,   dL/db = sum_s 1' g_s
 
 over pieces s of the rows: a batch of products and a short sum. One product (and one sum) over 10^5 rows is left to a
-few of the GPU's processors.
+few of the GPU's processors. Where W is small one kernel reads g and x once for these and for dL/dx = g W.
 """
 
 from __future__ import annotations
@@ -14,9 +14,11 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from spdebench.models.layers.fused import ours
+from spdebench.models.layers.fused import fusable, ours
 
 PIECE = 512  # rows of a piece, about
+LARGEST = 64  # columns of x and of y that the kernel takes
+FEWEST = 8  # pieces; fewer are left to torch
 
 
 class Linear(nn.Linear):
@@ -28,7 +30,8 @@ class Linear(nn.Linear):
 
 def linear(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
     """x W' + b along the last axis."""
-    if _pays(x, x.numel() // x.shape[-1]):
+    rows = x.numel() // x.shape[-1]
+    if _pays(x, rows) or (rows >= FEWEST * PIECE and _small(x, weight)):
         return _Tall.apply(x, weight, bias)  # type: ignore[no-any-return]
     return functional.linear(x, weight, bias)
 
@@ -52,10 +55,15 @@ def _pays(x: Tensor, rows: int) -> bool:
     return ours(x) and pieces(rows) > 1
 
 
+def _small(x: Tensor, weight: Tensor) -> bool:
+    """Whether one kernel does all gradients."""
+    return max(weight.shape) <= LARGEST and fusable(x, weight)
+
+
 def pieces(rows: int) -> int:
     """Into how many equal pieces rows are cut: the divisor that makes them about `PIECE` long, 1 for few rows."""
     wanted = rows // PIECE
-    return next((s for s in range(wanted, wanted // 4, -1) if rows % s == 0), 1) if wanted >= 8 else 1
+    return next((s for s in range(wanted, wanted // 4, -1) if rows % s == 0), 1) if wanted >= FEWEST else 1
 
 
 def _cut(x: Tensor) -> Tensor:
@@ -73,6 +81,11 @@ class _Tall(torch.autograd.Function):
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, Tensor | None, Tensor | None]:  # type: ignore[override]
         x, weight = ctx.saved_tensors
         to_x, to_weight, to_bias = ctx.needs_input_grad
+        if to_weight and _small(x, weight) and fusable(grad):
+            from spdebench.models.layers import linear_cuda
+
+            tensors = (t.contiguous() for t in (grad, x, weight))
+            return linear_cuda.backward(*tensors, to_x=to_x, bias=to_bias)
         flat = grad.reshape(-1, grad.shape[-1])
         return (
             grad @ weight if to_x else None,

@@ -32,30 +32,36 @@ class MLP(nn.Sequential):
         return mlp(x, first, second, self.activation)
 
 
-def mlp(x: Tensor, first: nn.Linear, second: nn.Linear, activation: Activation = "gelu") -> Tensor:
-    """second(act(first(x))) along the last axis."""
+def mlp(
+    x: Tensor, first: nn.Linear, second: nn.Linear, activation: Activation = "gelu", *, before: Tensor | None = None
+) -> Tensor:
+    """before + second(act(first(x))) along the last axis."""
     if fusable(x, first.weight):
         from spdebench.models.layers import mlp_cuda
 
         if mlp_cuda.takes(first.in_features, first.out_features, second.out_features):
             parameters = first.weight, first.bias, second.weight, second.bias
-            return _Fused.apply(x, *parameters, activation)  # type: ignore[no-any-return]
+            return _Fused.apply(x, *parameters, activation, before)  # type: ignore[no-any-return]
     hidden = first(x)
-    return second(functional.gelu(hidden) if activation == "gelu" else functional.relu(hidden, inplace=True))
+    y = second(functional.gelu(hidden) if activation == "gelu" else functional.relu(hidden, inplace=True))
+    return y if before is None else before + y
 
 
 class _Fused(torch.autograd.Function):
     @staticmethod
-    def forward(ctx: Any, x: Tensor, a: Tensor, b: Tensor, c: Tensor, d: Tensor, activation: str) -> Tensor:
+    def forward(
+        ctx: Any, x: Tensor, a: Tensor, b: Tensor, c: Tensor, d: Tensor, activation: str, before: Tensor | None
+    ) -> Tensor:
         from spdebench.models.layers import mlp_cuda
 
         x, ctx.activation = x.contiguous(), activation
         ctx.save_for_backward(x, a, b, c, d)
-        return mlp_cuda.forward(x, a, b, c, d, activation)
+        return mlp_cuda.forward(x, a, b, c, d, activation, None if before is None else before.contiguous())
 
     @staticmethod
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:  # type: ignore[override]
         from spdebench.models.layers import mlp_cuda
 
         x, a, b, c, d = ctx.saved_tensors
-        return (*mlp_cuda.backward(grad.contiguous(), x, a, b, c, d, ctx.activation), None)
+        to_before = grad if ctx.needs_input_grad[6] else None
+        return (*mlp_cuda.backward(grad.contiguous(), x, a, b, c, d, ctx.activation), None, to_before)

@@ -8,8 +8,10 @@ import triton.language as tl
 from torch import Tensor
 
 from spdebench.models.layers.fused import programs
+from spdebench.models.layers.linear_cuda import Sums
 
-ELEMENTS = 4096  # numbers of x that a program holds at once
+ELEMENTS, BACK_ELEMENTS = 4096, 2048  # numbers of x that a program holds at once, forward and backward
+SHARE = 4  # programs a processor that walk over many blocks
 
 
 @triton.jit
@@ -32,45 +34,57 @@ def _forward_kernel(x, weight, bias, out, total, c, eps, rows: tl.constexpr, wid
 
 @triton.jit
 def _backward_kernel(
-    grad, x, weight, to_x, to_weight, to_bias, total, c, eps, blocks, rows: tl.constexpr, width: tl.constexpr
-):
+    grad, beside, x, weight, to_x, sums, total, c, eps, blocks, length, at_bias,
+    add: tl.constexpr, rows: tl.constexpr, width: tl.constexpr,
+):  # fmt: skip
+    """dL/dx, plus ``beside`` where ``add``; sums over the blocks of rows p, p + P, .. for weight and bias."""
     p, i = tl.program_id(0), tl.arange(0, width)
     w = tl.load(weight + i, mask=i < c, other=0.0)
-    sum_weight, sum_bias = tl.zeros((width,), tl.float32), tl.zeros((width,), tl.float32)
+    sum_weight, sum_bias = tl.zeros((rows, width), tl.float32), tl.zeros((rows, width), tl.float32)
     for block in range(p, blocks, tl.num_programs(0)):
         r = block * rows + tl.arange(0, rows)
         inside = (r < total)[:, None] & (i < c)[None, :]
         at = r.to(tl.int64)[:, None] * c + i[None, :]
         g = tl.load(grad + at, mask=inside, other=0.0)
         normal, scale = _normal(tl.load(x + at, mask=inside, other=0.0), c, eps, inside)
-        sum_weight += tl.sum(g * normal, axis=0)
-        sum_bias += tl.sum(g, axis=0)
+        sum_weight += g * normal
+        sum_bias += g
         g *= w[None, :]
         mean, along = tl.sum(g, axis=1) / c, tl.sum(g * normal, axis=1) / c
-        tl.store(to_x + at, (g - mean[:, None] - normal * along[:, None]) * scale[:, None], mask=inside)
-    tl.store(to_weight + p * c + i, sum_weight, mask=i < c)
-    tl.store(to_bias + p * c + i, sum_bias, mask=i < c)
+        g = (g - mean[:, None] - normal * along[:, None]) * scale[:, None]
+        if add:
+            g += tl.load(beside + at, mask=inside, other=0.0)
+        tl.store(to_x + at, g, mask=inside)
+    sums += p * length + i
+    tl.store(sums, tl.sum(sum_weight, axis=0), mask=i < c)
+    tl.store(sums + at_bias, tl.sum(sum_bias, axis=0), mask=i < c)
 
 
 def forward(x: Tensor, weight: Tensor, bias: Tensor, eps: float) -> Tensor:
     """x (.., C) normalised along its last axis."""
     c, out = x.shape[-1], torch.empty_like(x)
-    total, (rows, width) = x.numel() // c, _tile(c)
+    total, (rows, width) = x.numel() // c, _tile(c, ELEMENTS)
     _forward_kernel[(triton.cdiv(total, rows),)](x, weight, bias, out, total, c, eps, rows, width)
     return out
 
 
-def backward(grad: Tensor, x: Tensor, weight: Tensor, eps: float) -> tuple[Tensor, Tensor, Tensor]:
-    """Gradients of x, weight and bias."""
+def backward(
+    grad: Tensor, beside: Tensor | None, x: Tensor, weight: Tensor, eps: float
+) -> tuple[Tensor, Tensor, Tensor]:
+    """Gradients of x, to which ``beside`` is added, of weight and of bias."""
     c, to_x = x.shape[-1], torch.empty_like(x)
-    total, (rows, width) = x.numel() // c, _tile(c)
+    total, (rows, width) = x.numel() // c, _tile(c, BACK_ELEMENTS)
     blocks = triton.cdiv(total, rows)
-    count = min(blocks, programs(x.device.index))
-    to_weight, to_bias = x.new_empty(2, count, c)
-    _backward_kernel[(count,)](grad, x, weight, to_x, to_weight, to_bias, total, c, eps, blocks, rows, width)
-    return to_x, to_weight.sum(0), to_bias.sum(0)
+    count = min(blocks, SHARE * programs(x.device.index) // 2)
+    sums = Sums(x, count, [(c,), (c,)])
+    _backward_kernel[(count,)](
+        grad, grad if beside is None else beside, x, weight, to_x, sums.parts, total, c, eps, blocks, sums.length,
+        sums.starts[1], beside is not None, rows, width,
+    )  # fmt: skip
+    to_weight, to_bias = sums.summed()
+    return to_x, to_weight, to_bias
 
 
-def _tile(c: int) -> tuple[int, int]:
+def _tile(c: int, elements: int) -> tuple[int, int]:
     width = triton.next_power_of_2(c)
-    return ELEMENTS // width, width
+    return elements // width, width

@@ -141,6 +141,45 @@ def _waves(n: int, top: int, *, with_zero_sine: bool) -> Tensor:
     return torch.cat([torch.cos(angle), -torch.sin(angle)[0 if with_zero_sine else 1 :]])
 
 
+# --- a matrix along one axis --------------------------------------------------------------------------------------
+def contract(matrix: Tensor, h: Tensor, axis: int) -> Tensor:
+    """out(.., j, ..) = sum_k M(j, k) h(.., k, ..), M (m, n) a constant and n the length of this axis of h."""
+    with _full_precision(h):
+        return _Contraction.apply(_wide(h), matrix, axis)  # type: ignore[no-any-return]
+
+
+class _Contraction(torch.autograd.Function):
+    """M h, whose gradient is M' g."""
+
+    @staticmethod
+    def forward(ctx: Any, h: Tensor, matrix: Tensor, axis: int) -> Tensor:
+        ctx.axis = axis
+        ctx.save_for_backward(matrix)
+        return _contract(matrix, h, axis)
+
+    @staticmethod
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None, None]:  # type: ignore[override]
+        (matrix,) = ctx.saved_tensors
+        return _contract(matrix.T, grad, ctx.axis), None, None
+
+
+def _contract(matrix: Tensor, h: Tensor, axis: int) -> Tensor:
+    """matrix (m, n) along an axis of length n: one product, or one for each index of the axes before it."""
+    before, after = h.shape[:axis], h.shape[axis + 1 :]
+    flat = h.reshape(math.prod(before), matrix.shape[1], math.prod(after))
+    return _product(matrix, flat).reshape(*before, matrix.shape[0], *after)
+
+
+def _product(matrix: Tensor, h: Tensor) -> Tensor:
+    """M (m, n) times h (l, n, r): (l, m, r)."""
+    if fusable(h, matrix):
+        from spdebench.models.layers import contract_cuda
+
+        if contract_cuda.takes(matrix, h):
+            return contract_cuda.contract(matrix, h.contiguous())
+    return (matrix @ h[0])[None] if len(h) == 1 else torch.bmm(matrix.expand(len(h), -1, -1), h)
+
+
 # --- the two linear maps, each the other's adjoint ----------------------------------------------------------------
 class _Transform(torch.autograd.Function):
     """``ahead``: z = A h, whose gradient is A^T g; else h = A^T z, whose gradient is A g."""
@@ -188,17 +227,6 @@ def _order(matrices: Sequence[Tensor]) -> list[int]:
     1/n_i - 1/m_i is the smaller.
     """
     return sorted(range(len(matrices)), key=lambda a: 1 / matrices[a].shape[1] - 1 / matrices[a].shape[0])
-
-
-def _contract(matrix: Tensor, h: Tensor, axis: int) -> Tensor:
-    """matrix (m, n) along an axis of length n: one product, or one for each index of the axes before it."""
-    before, after = h.shape[:axis], h.shape[axis + 1 :]
-    lead = math.prod(before)
-    if lead == 1:
-        out = matrix @ h.reshape(matrix.shape[1], -1)
-    else:
-        out = torch.bmm(matrix.expand(lead, -1, -1), h.reshape(lead, matrix.shape[1], -1))
-    return out.reshape(*before, matrix.shape[0], *after)
 
 
 def _join(z: Tensor, axis: int, low: int, high: int) -> Tensor:

@@ -1,0 +1,48 @@
+"""The end of a layer that adds what it computed to a linear map of its input:  y = act(x W' + b + far).
+
+On a GPU one kernel reads x and far and writes y; one reads x, far and dL/dy and writes dL/dx, dL/dfar and partial sums
+of the gradients of W and b. Nothing between is stored: x W' + b + far is cheaper to compute again than to read.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+import torch
+from torch import Tensor
+from torch.nn import functional
+
+from spdebench.models.layers.fused import fusable
+from spdebench.models.layers.linear import linear
+
+
+def skip(x: Tensor, weight: Tensor, bias: Tensor, far: Tensor, activation: Literal["gelu"] | None = None) -> Tensor:
+    """x (n, .., C), W (D, C), b (D,), far (N, .., D) -> (N, .., D).
+
+    The leading axes may differ in length: x is 0 where it has ended and is not used beyond N.
+    """
+    if fusable(x, weight, far) and x.shape[1:-1] == far.shape[1:-1]:
+        from spdebench.models.layers import skip_cuda
+
+        if skip_cuda.takes(*weight.shape):
+            return _Fused.apply(x, weight, bias, far, activation == "gelu")  # type: ignore[no-any-return]
+    if len(x) < len(far):
+        x = torch.cat([x, x.new_zeros(len(far) - len(x), *x.shape[1:])])
+    y = linear(x if len(x) == len(far) else x[: len(far)], weight, bias) + far
+    return functional.gelu(y) if activation == "gelu" else y
+
+
+class _Fused(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, x: Tensor, weight: Tensor, bias: Tensor, far: Tensor, gelu: bool) -> Tensor:
+        from spdebench.models.layers import skip_cuda
+
+        x, weight, far = x.contiguous(), weight.contiguous(), far.contiguous()
+        ctx.save_for_backward(x, weight, *((bias, far) if gelu else ()))
+        return skip_cuda.forward(x, weight, bias, far, gelu)
+
+    @staticmethod
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:  # type: ignore[override]
+        from spdebench.models.layers import skip_cuda
+
+        return (*skip_cuda.backward(grad.contiguous(), *ctx.saved_tensors), None)
