@@ -115,7 +115,10 @@ class Filled:
 
 
 def value_of(record: Mapping[str, Any], metric: str, part: str = "test") -> float | None:
-    """A number of a record; None where the record lacks the part, NaN where the part has no such (finite) score."""
+    """A number of a record; None where the record lacks the part or was not timed, NaN where the part has no such
+    (finite) score."""
+    if metric == "inference_ms" and record.get(metric) is None:
+        return None
     if metric in ("val", "inference_ms"):
         raw = record.get(metric)
     else:

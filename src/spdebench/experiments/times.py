@@ -2,7 +2,7 @@
 
 Runs made side by side disturb each other's clocks. So one run of each kind (model, configuration, equation, grid,
 frames, inputs, device) is timed again when the others have ended, ``alone``; when records are read its time stands for
-all of its kind.
+all of its kind. A run that was made beside others has no time before that.
 """
 
 from __future__ import annotations
@@ -35,12 +35,12 @@ def kind(record: Mapping[str, Any]) -> str:
 
 
 def spread(records: Mapping[str, dict[str, Any]]) -> None:
-    """Give every record the time of its kind that was taken alone, where there is one."""
+    """Give every record the time of its kind that was taken alone; its own where it was not made beside others."""
     whole = [r for r in records.values() if "datasets" in r]
     alone = {kind(r): r["inference_ms"] for r in whole if r.get("alone")}
-    if alone:
-        for record in whole:
-            record["inference_ms"] = alone.get(kind(record), record.get("inference_ms"))
+    for record in whole:
+        own = None if record.get("beside") else record.get("inference_ms")
+        record["inference_ms"] = alone.get(kind(record), own)
 
 
 def untimed(records: Iterable[Mapping[str, Any]], known: Mapping[str, dict[str, Any]]) -> list[dict[str, Any]]:

@@ -51,8 +51,11 @@ def device_name(device: torch.device | str) -> str:
 def commit() -> str | None:
     """The commit of the checkout that this package runs from, with a + when files differ from it; None elsewhere.
 
-    Where the source was copied without its repository, SPDEBENCH_COMMIT in the environment tells it.
+    SPDEBENCH_COMMIT in the environment tells it where the source was copied, without its repository or with an old one.
     """
+    told = os.environ.get("SPDEBENCH_COMMIT", "")
+    if re.fullmatch(r"[0-9a-f]{7,64}\+?", told):
+        return told
     here = Path(__file__).resolve().parent
 
     def git(*words: str) -> str:
@@ -64,8 +67,7 @@ def commit() -> str | None:
         changed = git("status", "--porcelain", "--untracked-files=no", "--", str(here.parent))
         return git("rev-parse", "HEAD") + ("+" if changed else "")
     except (OSError, subprocess.SubprocessError):
-        told = os.environ.get("SPDEBENCH_COMMIT", "")
-        return told if re.fullmatch(r"[0-9a-f]{7,64}\+?", told) else None
+        return None
 
 
 def start_memory_watch(device: torch.device | str) -> None:

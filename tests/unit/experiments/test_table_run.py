@@ -12,12 +12,12 @@ import pytest
 
 from spdebench.data import generate
 from spdebench.errors import UserError
-from spdebench.experiments import plan, records, run
-from spdebench.experiments.fill import fill
+from spdebench.experiments import plan, records, run, times
+from spdebench.experiments.fill import fill, value_of
 from spdebench.experiments.run import Means, Places, fill_missing
 from spdebench.experiments.stopping import Deadline
 from spdebench.training import Fit
-from tiny_tables import tiny_table
+from tiny_tables import made_up, tiny_table
 
 
 def places(folder) -> Places:
@@ -197,6 +197,19 @@ def test_runs_side_by_side_and_their_times(whole, tmp_path):
     found = records.read(where.results)
     for model in ("mean", "solver"):
         assert len({r["inference_ms"] for r in found.values() if r["model"] == model}) == 1
+
+
+def test_a_time_taken_beside_other_runs_is_none(tmp_path):
+    """A record says that others ran beside it: until one of its kind is timed alone it has no time."""
+    cells = plan.only(tiny_table().cells(1), "mean")
+    beside, later = (made_up(cell.runs[0], 0.1, beside=True) for cell in cells[:2])
+    found = {r["digest"]: r for r in (beside, later)}
+    times.spread(found)
+    assert [r["inference_ms"] for r in found.values()] == [None, None]
+    assert value_of(beside, "inference_ms") is None
+    found = {beside["digest"]: beside, later["digest"]: later | {"alone": True, "inference_ms": 0.25}}
+    times.spread(found)
+    assert [r["inference_ms"] for r in found.values()] == [0.25, 0.25]
 
 
 def test_a_mixture_is_trained_together_and_tested_apart(whole, tmp_path):

@@ -434,7 +434,11 @@ def test_a_checkpoint_of_another_run_or_damaged(path, tmp_path, monkeypatch):
     assert sb.train("tiny", Task(path), out=tmp_path, **FEW).finished
 
 
-def test_a_copy_without_its_repository_is_told_its_commit(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_copy_is_told_its_commit(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SPDEBENCH_COMMIT", "0123abcd+")  # whatever repository lies around it
+    commit.cache_clear()
+    assert commit() == "0123abcd+"
+
     def no_repository(*_: object, **__: object) -> None:
         raise OSError
 

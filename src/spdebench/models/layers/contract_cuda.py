@@ -84,4 +84,4 @@ def contract(matrix: Tensor, h: Tensor) -> Tensor:
 
 def _tile(r: int) -> tuple[int, int, int, int]:
     """Of r and of k at once; warps; steps of k that are on their way."""
-    return (64, 32, 4, 3) if r > 32 else (32, 32, 4, 3)
+    return (128, 16, 4, 3) if r > 32 else (32, 32, 4, 3)
