@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from contextlib import closing
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from spdebench import engines
@@ -20,6 +21,15 @@ def reserve(todo: Sequence[Job], budget: float | None) -> float:
     return min(0.1 * budget, 2.0 * len({(j.spec.model, str(j.spec.datasets[0]["equation"])) for j in todo}))
 
 
+def company(runs: str | Path, name: str = "") -> bool:
+    """Whether runs other than ``name`` are being made in this folder now, by whatever command."""
+    try:
+        others = [folder for folder in Path(runs).iterdir() if folder.name != name]
+    except OSError:
+        return False
+    return any(engines.held(folder) for folder in others)
+
+
 @dataclass(frozen=True)
 class _Timing:
     """A run whose inference time is to be taken with nothing beside it."""
@@ -29,8 +39,15 @@ class _Timing:
     deadline: Deadline
 
 
-def retime(todo: Sequence[Job], results: str, devices: tuple[str, ...], engine: str, deadline: Deadline) -> None:
-    """Now that nothing runs beside it, take the time of one run of each kind again that was not timed alone."""
+def retime(
+    todo: Sequence[Job], runs: str, results: str, devices: tuple[str, ...], engine: str, deadline: Deadline
+) -> None:
+    """Now that nothing runs beside it, take the time of one run of each kind again that was not timed alone.
+
+    Where another command still makes runs nothing is timed: the last one to end does it.
+    """
+    if company(runs):
+        return
     known = records.read(results)
     mine = (known[j.spec.digest] for j in todo if j.spec.digest in known)
     units = [_Timing(record, devices, deadline) for record in times.untimed(mine, known)]

@@ -117,7 +117,7 @@ def fill_missing(
     units = _units(rest, places, means, deadline.earlier(reserve), seeds_first)
     busy = _run(units, means, say)
     _run([replace(unit, patient=True) for unit in units if unit.spec.name in busy], means, say)
-    alone.retime(todo, places.results, places.devices, means.engine, deadline)
+    alone.retime(todo, places.runs, places.results, places.devices, means.engine, deadline)
     return outcomes
 
 
@@ -192,7 +192,8 @@ def work(unit: Unit) -> Outcome:
         return _failed(unit, f"{type(error).__name__}: {error}", time.monotonic() - start, traceback.format_exc())
     finally:
         engines.release(unit.device)
-    company = {"alone": True} if unit.alone else {"beside": True}  # others, at least a part of the time
+    by_itself = unit.alone and not alone.company(unit.places.runs, name)
+    company = {"alone": True} if by_itself else {"beside": True}  # others, at least a part of the time
     return _add(record | company, unit.places, time.monotonic() - start)
 
 

@@ -10,6 +10,7 @@ import time
 
 import pytest
 
+from spdebench import engines
 from spdebench.data import generate
 from spdebench.errors import UserError
 from spdebench.experiments import plan, records, run, times
@@ -210,6 +211,19 @@ def test_a_time_taken_beside_other_runs_is_none(tmp_path):
     found = {beside["digest"]: beside, later["digest"]: later | {"alone": True, "inference_ms": 0.25}}
     times.spread(found)
     assert [r["inference_ms"] for r in found.values()] == [0.25, 0.25]
+
+
+def test_another_command_beside_is_company(whole, tmp_path):
+    """A run in progress anywhere in the folder: what ends meanwhile is not timed alone, and nothing is timed anew."""
+    where = places(tmp_path)
+    shutil.copytree(whole[0] / "data", where.data)
+    cells = plan.only(tiny_table().cells(1), "mean")
+    with engines.locked(tmp_path / "runs" / "somebody-else"):
+        assert {o.state for o in fill_missing(todo(cells, where), where)} == {"added"}
+    found = records.read(where.results).values()
+    assert all(r.get("beside") and not r.get("alone") and r["inference_ms"] is None for r in found)
+    fill_missing(todo(cells, where), where)  # nothing to make, and now nothing beside it
+    assert all(r["inference_ms"] for r in records.read(where.results).values())
 
 
 def test_a_mixture_is_trained_together_and_tested_apart(whole, tmp_path):
