@@ -27,6 +27,7 @@ from spdebench.cli.output import print_table
 from spdebench.models.features import prepare_part
 from spdebench.models.layers.fused import plainly
 from spdebench.training.bench import prepared
+from spdebench.training.identity import identify
 from spdebench.training.loop import validation
 
 MODELS = ("deeponet", "fno", "wno", "nspde")
@@ -47,7 +48,8 @@ def trained(unit: Unit) -> dict[str, Any]:
     plain = unit.form == "plain"
     with plainly() if plain else nullcontext():
         options: dict[str, Any] = {"seed": FORMS[unit.form]} | ({"epochs": unit.epochs} if unit.epochs else {})
-        fit = prepared(unit.model, task, unit.device, graph=False if plain else None, **options)
+        run = identify(unit.model, task, {}, options)
+        fit = prepared(run, task, unit.device, graph=False if plain else None)
         while not fit.finished:
             fit.run_epoch()
         fit.model.load_state_dict(fit.best_weights)

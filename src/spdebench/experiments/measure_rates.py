@@ -21,11 +21,9 @@ from spdebench.experiments.catalogue import TABLES
 from spdebench.experiments.rates import volume
 from spdebench.experiments.solver import SOLVER
 from spdebench.models import MODELS
-from spdebench.models.features import prepare_part
 from spdebench.tasks import Task
-from spdebench.training import Fit
+from spdebench.training.bench import prepared
 from spdebench.training.identity import identify
-from spdebench.training.train import calibrate
 
 
 def cases() -> list[Want]:
@@ -49,10 +47,7 @@ def measure(device: str, n: int, equations: Collection[str] = (), epochs: int = 
             try:
                 task = Task(generate(eq, n=n, seed=0, out=folder, device=device), want.inputs)
                 run = identify(want.model, task, want.config, {"epochs": epochs})
-                model = run.build().to(device)
-                train, val = (prepare_part(model, part) for part in (task.train, task.val))
-                calibrate(model, train)
-                fit = Fit(model, train, val, run.train_options)
+                fit = prepared(run, task, device)
                 seconds = min([fit.run_epoch()["seconds"] for _ in range(epochs)][1:])
             except (UserError, torch.OutOfMemoryError) as error:
                 sys.stderr.write(f"{name}: {error}\n")

@@ -16,7 +16,7 @@ import statistics
 import tempfile
 import time
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
@@ -32,7 +32,7 @@ from spdebench.models.features import prepare_part
 from spdebench.models.layers.fused import plainly
 from spdebench.tasks import Task
 from spdebench.timing import timed
-from spdebench.training.identity import identify
+from spdebench.training.identity import RunSpec, identify
 from spdebench.training.loop import Fit
 from spdebench.training.losses import RelativeLoss
 from spdebench.training.steps import adam
@@ -74,15 +74,11 @@ def _trained() -> list[str]:
     return [n for n in MODELS if MODELS[n].trainable]
 
 
-def _model(name: str, task: Task, device: str, options: Mapping[str, Any]) -> tuple[OperatorModel, Any]:
-    spec = identify(name, task, {}, dict(options))
-    return spec.build().to(device), spec.train_options
-
-
 # --- plain --------------------------------------------------------------------------------------------------------
 def _plain(name: str, task: Task, device: str) -> float:
     """ms an epoch: the steps of one and the validation, from a few of them."""
-    model, options = _model(name, task, device, ENDLESS)
+    run = identify(name, task, {}, ENDLESS)
+    model, options = run.build().to(device), run.train_options
     calibrate(model, prepare_part(model, task.train))
     optimiser = adam(model, options.lr, options.weight_decay, torch.device(device))
     loss = RelativeLoss(options.loss, model.setting.grid, torch.device(device))
@@ -123,16 +119,16 @@ def _plain_validation(model: OperatorModel, task: Task, loss: RelativeLoss, devi
 
 
 # --- ours ---------------------------------------------------------------------------------------------------------
-def prepared(name: str, task: Task, device: str, *, graph: bool | None = None, **options: Any) -> Fit:
-    """A model of this name, its data and features on the device, about to be trained with the task's options."""
-    model, chosen = _model(name, task, device, options)
+def prepared(run: RunSpec, task: Task, device: str, *, graph: bool | None = None) -> Fit:
+    """The model of a run, its data and features on the device, about to be trained."""
+    model = run.build().to(device)
     train, val = (prepare_part(model, part) for part in (task.train, task.val))
     calibrate(model, train)
-    return Fit(model, train, val, chosen, graph=graph)
+    return Fit(model, train, val, run.train_options, graph=graph)
 
 
 def _alone(name: str, task: Task, device: str) -> tuple[float, Fit]:
-    fit = prepared(name, task, device, **ENDLESS)
+    fit = prepared(identify(name, task, {}, ENDLESS), task, device)
     fit.run_epoch()  # captures
     return 1e3 * min(fit.run_epoch()["seconds"] for _ in range(EPOCHS)), fit
 
@@ -171,7 +167,7 @@ def _worker(names: list[str], path: Path, device: str, start: Any, end: Any, pip
     warnings.simplefilter("ignore")
     task = Task(path)
     for name in names:
-        fit = prepared(name, task, device, **ENDLESS)
+        fit = prepared(identify(name, task, {}, ENDLESS), task, device)
         fit.run_epoch()
         start.wait()
         began = time.perf_counter()

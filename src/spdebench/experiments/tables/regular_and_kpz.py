@@ -34,9 +34,9 @@ TABLE = Table(
         "KdV: 128 points; the paper has 128 and 256 and does not say which it shows.",
         "KPZ: coupling 0.5 as the table says; sigma 0.1, which the table does not say, and sigma 1 beside it.",
         "NSE: for (u0, xi) -> u the varying part of the initial vorticity has full size (kappa 1), as in the text.",
-        "NSE, spectrum of the code: noise exp(-alpha |2 pi k|^2) and initial variance as in the authors' code, which made "
-        "the published figures (those of NSE above are to be set beside these). With the text's exp(-alpha |k|^2) the "
-        "stored 16 x 16 points do not see most of the noise.",
+        "NSE, spectrum of the code: noise exp(-alpha |2 pi k|^2) and initial variance as in the authors' code, which "
+        "made the published figures (those of NSE above are to be set beside these). With the text's exp(-alpha |k|^2) "
+        "the stored 16 x 16 points do not see most of the noise.",
         "Where the series of the noise has more functions than the grid has points (J = 256 in one dimension, J > 64 "
         "for NSE) edition paper folds it, as the paper's solver does.",
     ),
