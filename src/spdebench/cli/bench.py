@@ -5,7 +5,6 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated
 
-import pandas as pd
 import torch
 import typer
 
@@ -100,6 +99,8 @@ def train(
         MODELS[name]
     rows = bench_training(names or [], device=device, together=together, samples=samples)
     if out:
+        import pandas as pd  # slow to import
+
         pd.DataFrame(rows).to_csv(out, index=False, float_format="%.6g")
     if as_json:
         print_json(rows)

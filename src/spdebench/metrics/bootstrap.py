@@ -13,7 +13,6 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 import numpy as np
-from scipy.special import ndtr, ndtri
 
 from spdebench.errors import UserError
 
@@ -69,6 +68,8 @@ def interval(
     drawn = drawn[np.isfinite(drawn)]
     if not np.isfinite(estimate) or len(drawn) < resamples / 2:
         return None
+    from scipy.special import ndtr, ndtri  # slow to import
+
     tails = np.array([(1 - level) / 2, (1 + level) / 2])
     share = np.mean(drawn < estimate) + 0.5 * np.mean(drawn == estimate)
     bias = ndtri(share)

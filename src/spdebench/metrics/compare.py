@@ -15,7 +15,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from scipy import stats
 
 from spdebench.errors import UserError
 from spdebench.metrics.bootstrap import Interval, resample_counts
@@ -101,6 +100,8 @@ def _pair(
     p = min(1.0, 2 * (tail + 1) / (resamples + 1))
     ranks: float | None = None
     if first.kind == "samplewise":
+        from scipy import stats  # slow to import, seldom needed
+
         ranks = float(stats.wilcoxon(x, y).pvalue) if np.any(x != y) else 1.0
     return difference, Interval(float(low), float(high), level, "paired"), float(p), ranks, int((~kept).sum())
 

@@ -13,8 +13,6 @@ import functools
 import math
 
 import torch
-from scipy.integrate import quad
-from scipy.optimize import brentq
 from torch import Tensor
 
 
@@ -33,6 +31,9 @@ def bump(x: Tensor, radius: float) -> Tensor:
 @functools.cache
 def bump_radius() -> float:
     """R = 1.0169..., for which the integral of phi^2 over the line is 1 (it is proportional to R)."""
+    from scipy.integrate import quad  # slow to import, seldom needed
+    from scipy.optimize import brentq
+
     unit = 2 * quad(lambda x: math.exp(2 - 2 / (1 - x * x)), 0, 1, epsabs=1e-13, epsrel=1e-12)[0]
     return float(brentq(lambda r: r * unit - 1, 0.1, 10, xtol=1e-14))
 
