@@ -89,6 +89,15 @@ def hit(scene: Scene, driver: subprocess.Popen[str], finished: Callable[[], bool
     return seconds
 
 
+def hit_in_a_chunk(scene: Scene, driver: subprocess.Popen[str], worker: int, wanted: Wanted) -> float:
+    """Kill a worker that has a chunk in hand; the seconds of `hit`, and the file is as wanted."""
+    finished = scene.until(lambda: scene.chunk_in_hand(worker), driver)
+    os.kill(worker, signal.SIGKILL)
+    seconds = hit(scene, driver, finished)
+    assert scene.file() == wanted.file
+    return seconds
+
+
 def typed_again(scene: Scene, *words: str) -> float:
     """Seconds from typing the command again to the next finished unit; then it ends well."""
     finished = scene.next_unit()
@@ -104,11 +113,7 @@ def worker_in_a_chunk(folder: Path, wanted: Wanted) -> Outcome:
     with staged(folder, chunk=0.8) as scene:
         driver = scene.start(*GENERATE, "--workers", "2")
         scene.until(lambda: 2 <= len(scene.chunks()) < CHUNKS - 3, driver)
-        worker = scene.workers(driver)[0]
-        finished = scene.until(lambda: scene.chunk_in_hand(worker), driver)
-        os.kill(worker, signal.SIGKILL)
-        seconds = hit(scene, driver, finished)
-        assert scene.file() == wanted.file
+        seconds = hit_in_a_chunk(scene, driver, scene.workers(driver)[0], wanted)
         return Outcome("1 of 2 worker processes, kill -9", seconds)
 
 
@@ -118,10 +123,7 @@ def ray_worker_in_a_chunk(folder: Path, wanted: Wanted) -> Outcome:
         driver = scene.start(*GENERATE, "--engine", "ray")
         scene.until(lambda: 2 <= len(scene.chunks()) < CHUNKS - 3, driver)
         (worker,) = scene.until(lambda: cluster.workers(1), driver)
-        finished = scene.until(lambda: scene.chunk_in_hand(worker), driver)
-        os.kill(worker, signal.SIGKILL)
-        seconds = hit(scene, driver, finished)
-        assert scene.file() == wanted.file
+        seconds = hit_in_a_chunk(scene, driver, worker, wanted)
         return Outcome("1 of 2 Ray workers, kill -9", seconds)
 
 

@@ -12,6 +12,8 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
+from spdebench.models.layers.linear_cuda import product, split
+
 LARGEST = 128  # rows of M
 LONGEST = 512  # columns of M
 SHORTEST = 32  # r, below which a program has too little to do
@@ -22,12 +24,6 @@ def takes(matrix: Tensor, h: Tensor) -> bool:
     """Whether sizes fit: M (m, n), h (l, n, r)."""
     (m, n), r = matrix.shape, h.shape[-1]
     return 0 < m <= LARGEST and 0 < n <= LONGEST and SHORTEST <= r < 2**30 and h.numel() > 0
-
-
-@triton.jit
-def _high(x):
-    """x rounded to the 10 bits that TF32 keeps."""
-    return ((x.to(tl.int32, bitcast=True) + 0x1000) & -8192).to(tl.float32, bitcast=True)
 
 
 @triton.jit
@@ -51,18 +47,15 @@ def _contract_kernel(
     for start in range(0, n, depth):
         k = start + tl.arange(0, depth)
         values = tl.load(h + k.to(tl.int64)[:, None] * r + at[None, :], mask=(k < n)[:, None] & inside, other=0.0)
-        high = _high(values)
-        low = values - high
+        high, low = split(values)
         k = tl.minimum(k, n - 1)
         added = ()
         for i in tl.static_range(parts):
             j = tl.minimum(i * part + rows, m - 1)
             some = tl.load(matrix + j[:, None] * row + k[None, :] * column)
-            some_high = _high(some)
-            product = tl.dot(some - some_high, high, input_precision="tf32")
-            product = tl.dot(some_high, low, product, input_precision="tf32")
-            product = tl.dot(some_high, high, product, input_precision="tf32")
-            added = added + (sums[i] + product,)  # type: ignore[assignment]  # noqa: RUF005
+            some_high, some_low = split(some)
+            new = product(some_high, some_low, high, low, tl.zeros((part, width), tl.float32))
+            added = added + (sums[i] + new,)  # type: ignore[assignment]  # noqa: RUF005
         sums = added
     for i in tl.static_range(parts):
         j = i * part + rows

@@ -8,6 +8,7 @@ import triton.language as tl
 from torch import Tensor
 
 from spdebench.models.layers.fused import programs
+from spdebench.models.layers.linear_cuda import tile
 from spdebench.models.layers.spectral_cuda import _tile
 
 LARGEST = 64  # channels that a program holds at once
@@ -83,7 +84,7 @@ def forward(x: Tensor, weight: Tensor, bias: Tensor, far: Tensor, gelu: bool) ->
     (d, c), out = weight.shape, torch.empty_like(far)
     held, total = x.numel() // c, far.numel() // d
     _forward_kernel[(triton.cdiv(total, ROWS),)](
-        x, weight, bias, far, out, held, total, c, d, gelu, ROWS, *_sizes(c, d), num_warps=WARPS
+        x, weight, bias, far, out, held, total, c, d, gelu, ROWS, tile(c), tile(d), num_warps=WARPS
     )
     return out
 
@@ -100,12 +101,7 @@ def backward(
     sums = x.new_empty(count, d * c + d)
     _backward_kernel[(count,)](
         grad, x, weight, bias, far, to_x, to_far, sums, held, total, c, d, blocks,
-        gelu, BACK_ROWS, *_sizes(c, d), num_warps=2 if max(c, d) <= 32 else 4,
+        gelu, BACK_ROWS, tile(c), tile(d), num_warps=2 if max(c, d) <= 32 else 4,
     )  # fmt: skip
     to_weight, to_bias = sums.sum(0).split([d * c, d])
     return to_x, to_weight.view(d, c), to_bias, to_far
-
-
-def _sizes(c: int, d: int) -> tuple[int, int]:
-    """Tiles of channels; products need 16 of each at least."""
-    return max(16, triton.next_power_of_2(c)), max(16, triton.next_power_of_2(d))

@@ -11,6 +11,8 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
+from spdebench.models.layers.linear_cuda import tile
+
 LARGEST = 64  # channels that a program holds at once
 
 
@@ -158,7 +160,7 @@ def weight_gradient(z: Tensor, grad: Tensor) -> Tensor:
 
 def _sizes(batch: int, c: int, d: int) -> tuple[int, int, int]:
     """Tiles of samples and channels; products need 16 of each at least."""
-    return (min(32, max(16, triton.next_power_of_2(batch))), *(max(16, triton.next_power_of_2(k)) for k in (c, d)))
+    return min(32, tile(batch)), tile(c), tile(d)
 
 
 def takes(z: Tensor, weight: Tensor) -> bool:
