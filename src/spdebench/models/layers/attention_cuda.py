@@ -19,9 +19,15 @@ import triton.language as tl
 from torch import Tensor
 
 from spdebench.models.layers.fused import programs
-from spdebench.models.layers.linear_cuda import Sums, product, split, tile
+from spdebench.models.layers.triton_math import Sums, entries, product, split, tile
 
 ROWS, WARPS, SHARE = 64, 4, 4  # tokens of a block, warps, programs a processor
+LARGEST = 32  # channels
+
+
+def takes(c: int) -> bool:
+    """Whether a program can hold the matrices of a sample."""
+    return c <= LARGEST
 
 
 @triton.jit
@@ -114,7 +120,7 @@ def _inverse_root(square, weight, eps):
 
 @triton.jit
 def _square(base, i, c):
-    return tl.load(base + i[:, None] * c + i[None, :], mask=(i < c)[:, None] & (i < c)[None, :], other=0.0)
+    return entries(base, i, i, c, 1, c, c)
 
 
 @triton.jit

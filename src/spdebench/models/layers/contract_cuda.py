@@ -12,7 +12,7 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
-from spdebench.models.layers.linear_cuda import product, split
+from spdebench.models.layers.triton_math import product, split
 
 LARGEST = 128  # rows of M
 LONGEST = 512  # columns of M

@@ -16,7 +16,6 @@ from torch.nn import functional
 from spdebench.models.layers.fused import fusable
 
 EPS = 1e-5
-LARGEST = 64  # channels of f that the kernels take
 
 
 def gate(
@@ -25,8 +24,11 @@ def gate(
 ) -> Tensor:  # fmt: skip
     """h (.., 2 C), xi (.., 1) -> (.., C); ``mean`` and ``variance`` (2 C) are the running ones."""
     rows, c = h.numel() // h.shape[-1], h.shape[-1] // 2
-    if fusable(h, xi, weight, mean) and 1 < rows < 2**31 and c <= LARGEST and xi.numel() == rows:
-        return _Fused.apply(h, xi, weight, bias, mean, variance, training, momentum)  # type: ignore[no-any-return]
+    if fusable(h, xi, weight, mean) and xi.numel() == rows:
+        from spdebench.models.layers import gate_cuda
+
+        if gate_cuda.takes(rows, c):
+            return _Fused.apply(h, xi, weight, bias, mean, variance, training, momentum)  # type: ignore[no-any-return]
     flat = functional.batch_norm(h.flatten(0, -2), mean, variance, weight, bias, training, momentum, EPS)
     f, g = flat.view_as(h).tanh().chunk(2, dim=-1)
     return torch.addcmul(f, g, xi)

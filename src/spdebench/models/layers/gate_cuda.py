@@ -8,10 +8,16 @@ import triton.language as tl
 from torch import Tensor
 
 from spdebench.models.layers.fused import programs
-from spdebench.models.layers.linear_cuda import Sums
+from spdebench.models.layers.triton_math import Sums
 
 ELEMENTS = 2048  # numbers of one half of h, or of h, that a program holds at once
 SHARE = 4  # programs a processor, of those that walk over many blocks
+LARGEST = 64  # channels of f
+
+
+def takes(rows: int, c: int) -> bool:
+    """Whether a program can hold a row, and rows can be counted in 32 bits; a variance needs two."""
+    return 1 < rows < 2**31 and c <= LARGEST
 
 
 @triton.jit

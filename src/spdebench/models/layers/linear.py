@@ -17,7 +17,6 @@ from torch.nn import functional
 from spdebench.models.layers.fused import fusable, ours
 
 PIECE = 512  # rows of a piece, about
-LARGEST = 64  # columns of x and of y that the kernel takes
 FEWEST = 8  # pieces; fewer are left to torch
 
 
@@ -57,7 +56,11 @@ def _pays(x: Tensor, rows: int) -> bool:
 
 def _small(x: Tensor, weight: Tensor) -> bool:
     """Whether one kernel does all gradients."""
-    return max(weight.shape) <= LARGEST and fusable(x, weight)
+    if not fusable(x, weight):
+        return False
+    from spdebench.models.layers import linear_cuda
+
+    return linear_cuda.takes(*weight.shape)
 
 
 def pieces(rows: int) -> int:

@@ -1,12 +1,6 @@
-"""The kernels of `linear` for NVIDIA GPUs (Triton), and what kernels that sum over many rows share.
-
-Products are those of three TF32 products, accurate as float32. A sum over all rows is one row of partial sums for each
-program and one sum of these: the same numbers in every run.
-"""
+"""The kernels of `linear` for NVIDIA GPUs (Triton); products are those of three TF32 products, accurate as float32."""
 
 from __future__ import annotations
-
-from collections.abc import Sequence
 
 import torch
 import triton
@@ -14,44 +8,15 @@ import triton.language as tl
 from torch import Tensor
 
 from spdebench.models.layers.fused import programs
+from spdebench.models.layers.triton_math import Sums, product, split, tile
 
 ROWS, WARPS, REGISTERS, SHARE, STAGES = 32, 4, 168, 3, 2  # SHARE: programs a processor
+LARGEST = 64  # columns of x and of y
 
 
-class Sums:
-    """Partial sums of several arrays side by side, a row for each program; array a begins at column ``starts[a]``."""
-
-    def __init__(self, like: Tensor, count: int, shapes: Sequence[Sequence[int]]) -> None:
-        self.shapes, self.starts, self.length = [torch.Size(s) for s in shapes], list[int](), 0
-        for shape in self.shapes:
-            self.starts.append(self.length)
-            self.length += -(-shape.numel() // 4) * 4  # each begins at a multiple of 16 bytes
-        self.parts = like.new_empty(count, self.length)
-
-    def summed(self) -> list[Tensor]:
-        """The arrays, views of one buffer."""
-        total, pairs = self.parts.sum(0), zip(self.starts, self.shapes, strict=True)
-        return [total[start : start + shape.numel()].view(shape) for start, shape in pairs]
-
-
-def tile(n: int) -> int:
-    """The side of a tile for n columns; products need 16."""
-    return max(16, triton.next_power_of_2(n))
-
-
-@triton.jit
-def split(x):
-    """x as a TF32 number and the rest."""
-    large = ((x.to(tl.int32, bitcast=True) + 0x1000) & -0x2000).to(tl.float32, bitcast=True)
-    return large, x - large
-
-
-@triton.jit
-def product(a, a_rest, b, b_rest, total):
-    """total + (a + a_rest)(b + b_rest) without the product of the rests, 2^-22 of it."""
-    total = tl.dot(a_rest, b, total, input_precision="tf32")
-    total = tl.dot(a, b_rest, total, input_precision="tf32")
-    return tl.dot(a, b, total, input_precision="tf32")
+def takes(d: int, c: int) -> bool:
+    """Whether a program can hold the matrix."""
+    return max(c, d) <= LARGEST
 
 
 @triton.jit

@@ -8,7 +8,7 @@ import triton.language as tl
 from torch import Tensor
 
 from spdebench.models.layers.fused import programs
-from spdebench.models.layers.linear_cuda import Sums, product, split, tile
+from spdebench.models.layers.triton_math import Sums, activated, product, split, tile
 
 ROWS = 64  # rows of x that a program of the forward kernel takes
 # of the backward kernel: rows and hidden channels held at once, warps, registers a thread, programs a processor
@@ -19,39 +19,6 @@ LARGEST = 128
 def takes(width: int, hidden: int, out: int) -> bool:
     """Whether a program can hold both matrices."""
     return width <= 32 and out <= 32 and hidden <= LARGEST
-
-
-@triton.jit
-def _inverse(x):
-    """1 / x for x of ordinary size."""
-    return tl.inline_asm_elementwise("rcp.approx.ftz.f32 $0, $1;", "=r,r", [x], dtype=tl.float32, is_pure=True, pack=1)
-
-
-@triton.jit
-def _power(x):
-    """2^x; 0 where that is below the normal numbers."""
-    return tl.inline_asm_elementwise("ex2.approx.ftz.f32 $0, $1;", "=r,r", [x], dtype=tl.float32, is_pure=True, pack=1)
-
-
-@triton.jit
-def _activation(a, gelu: tl.constexpr):
-    """act(a) and act'(a).
-
-    With the normal density f and its tail Q(a) = int_a^inf f,  Q(|a|) = f(a) t P(t),  t = 1 / (1 + 0.2761 |a|), where P
-    has degree 5 and is fitted: Q is off by 4e-9 at most, less than a float32 near 1 can show.
-    """
-    if gelu:
-        density = _power(a * a * -0.7213475204444817 - 1.3257480647361592)
-        t = _inverse(1.0 + 0.2761251980533468 * tl.abs(a))
-        p = 1.1008303180 - 0.2837822493 * t
-        p = -0.7803716291 + t * p
-        p = 0.8030270387 + t * p
-        p = 0.1188793920 + t * p
-        p = 0.2947312569 + t * p
-        tail = p * (t * density)
-        share = tl.where(a > 0.0, 1.0 - tail, tail)
-        return a * share, share + a * density
-    return tl.maximum(a, 0.0), tl.where(a > 0.0, 1.0, 0.0)
 
 
 @triton.jit
@@ -79,7 +46,7 @@ def _forward_kernel(
     at = r.to(tl.int64)[:, None]
     values = tl.load(x + at * c + i[None, :], mask=here & (i < c)[None, :], other=0.0)
     a = tl.dot(values, _turned(first, i, j, c, h), input_precision="tf32x3")
-    a, _ = _activation(a + tl.load(first_bias + j, mask=j < h, other=0.0)[None, :], gelu)
+    a, _ = activated(a + tl.load(first_bias + j, mask=j < h, other=0.0)[None, :], gelu)
     if outer == 1:
         y = tl.sum(a * tl.load(second + j, mask=j < h, other=0.0)[None, :], axis=1) + tl.load(second_bias)
         if add:
@@ -127,7 +94,7 @@ def _backward_kernel(
             v, v_rest = split(tl.load(x + place, mask=inside, other=0.0))
             nothing = tl.zeros((part, rows), tl.float32)
             a = product(matrix, matrix_rest, tl.trans(v), tl.trans(v_rest), nothing) + shift[:, None]
-            value, slope = _activation(a, gelu)
+            value, slope = activated(a, gelu)
             if outer == 1:
                 g = tl.load(grad + r.to(tl.int64), mask=r < total, other=0.0)
                 sum_row += tl.sum(value * g[None, :], axis=1)

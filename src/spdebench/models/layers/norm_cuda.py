@@ -8,10 +8,16 @@ import triton.language as tl
 from torch import Tensor
 
 from spdebench.models.layers.fused import programs
-from spdebench.models.layers.linear_cuda import Sums
+from spdebench.models.layers.triton_math import Sums
 
 ELEMENTS, BACK_ELEMENTS = 4096, 2048  # numbers of x that a program holds at once, forward and backward
 SHARE = 4  # programs a processor that walk over many blocks
+LARGEST = 128  # channels
+
+
+def takes(c: int) -> bool:
+    """Whether a program can hold a token."""
+    return c <= LARGEST
 
 
 @triton.jit

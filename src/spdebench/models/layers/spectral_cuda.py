@@ -11,7 +11,7 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
-from spdebench.models.layers.linear_cuda import tile
+from spdebench.models.layers.triton_math import entries, tile
 
 LARGEST = 64  # channels that a program holds at once
 
@@ -81,12 +81,6 @@ def _along(kernel: triton.JITFunction, z: Tensor, axis: int, low: int, high: int
 
 # --- one complex matrix a mode ------------------------------------------------------------------------------------
 @triton.jit
-def _tile(base, rows, columns, row_stride, column_stride, row_count, column_count):
-    mask = (rows[:, None] < row_count) & (columns[None, :] < column_count)
-    return tl.load(base + rows[:, None] * row_stride + columns[None, :] * column_stride, mask=mask, other=0.0)
-
-
-@triton.jit
 def _put(base, rows, columns, width, values, row_count):
     mask = (rows[:, None] < row_count) & (columns[None, :] < width)
     tl.store(base + rows[:, None] * width + columns[None, :], values, mask=mask)
@@ -101,10 +95,10 @@ def _apply_kernel(
     m = tl.program_id(0).to(tl.int64)
     b, i, j = tl.program_id(1) * rows + tl.arange(0, rows), tl.arange(0, inner), tl.arange(0, outer)
     here = z + m * batch * c
-    re, im = _tile(here, b, i, c, 1, batch, c), _tile(here + z_half, b, i, c, 1, batch, c)
+    re, im = entries(here, b, i, c, 1, batch, c), entries(here + z_half, b, i, c, 1, batch, c)
     matrix = weight + m * c * d
-    p = _tile(matrix, i, j, w_row, w_column, c, d)
-    q = _tile(matrix + w_half, i, j, w_row, w_column, c, d) * sign
+    p = entries(matrix, i, j, w_row, w_column, c, d)
+    q = entries(matrix + w_half, i, j, w_row, w_column, c, d) * sign
     y_re = tl.dot(re, p, input_precision="tf32x3") - tl.dot(im, q, input_precision="tf32x3")
     y_im = tl.dot(re, q, input_precision="tf32x3") + tl.dot(im, p, input_precision="tf32x3")
     there = out + m * batch * d
@@ -125,8 +119,8 @@ def _weight_kernel(
     for start in range(0, batch, rows):
         b = start + tl.arange(0, rows)
         here, there = z + m * batch * c, grad + m * batch * d
-        z_re, z_im = _tile(here, i, b, 1, c, c, batch), _tile(here + z_half, i, b, 1, c, c, batch)
-        g_re, g_im = _tile(there, b, j, d, 1, batch, d), _tile(there + g_half, b, j, d, 1, batch, d)
+        z_re, z_im = entries(here, i, b, 1, c, c, batch), entries(here + z_half, i, b, 1, c, c, batch)
+        g_re, g_im = entries(there, b, j, d, 1, batch, d), entries(there + g_half, b, j, d, 1, batch, d)
         re += tl.dot(z_re, g_re, input_precision="tf32x3") + tl.dot(z_im, g_im, input_precision="tf32x3")
         im += tl.dot(z_re, g_im, input_precision="tf32x3") - tl.dot(z_im, g_re, input_precision="tf32x3")
     _put(out + m * c * d, i, j, d, re, c)

@@ -23,8 +23,7 @@ from torch import Tensor
 
 from spdebench.models.layers import linear_cuda, mlp_cuda
 from spdebench.models.layers.linear import gram
-from spdebench.models.layers.linear_cuda import product, split, tile
-from spdebench.models.layers.mlp_cuda import _activation, _inverse, _power
+from spdebench.models.layers.triton_math import activated, entries, inverse, power, product, split, tile
 
 STAGES = {"euler": 1, "heun": 2, "rk4": 4}
 PART = 32  # of the width inside F that a program holds at once
@@ -63,15 +62,6 @@ def takes(points: int, hidden: int, width: int, modes: int) -> bool:
 
 # --- pieces of the kernels ----------------------------------------------------------------------------------------
 @triton.jit
-def _tile(
-    base, rows, columns, row_stride: tl.constexpr, column_stride: tl.constexpr,
-    row_count: tl.constexpr, column_count: tl.constexpr,
-):  # fmt: skip
-    mask = (rows[:, None] < row_count) & (columns[None, :] < column_count)
-    return tl.load(base + rows[:, None] * row_stride + columns[None, :] * column_stride, mask=mask, other=0.0)
-
-
-@triton.jit
 def _row(base, columns, count: tl.constexpr):
     return tl.load(base + columns, mask=columns < count, other=0.0)[None, :]
 
@@ -89,7 +79,7 @@ def _tanh(x):
     """1 - 2 / (1 + e^{2x}), and near 0, where this cancels, the series to x^9 (10^-8 of the value)."""
     square = x * x
     small = x + x * square * (-0.33333333 + square * (0.13333333 + square * (-0.053968254 + square * 0.021869488)))
-    return tl.where(square < 0.0625, small, 1.0 - 2.0 * _inverse(1.0 + _power(2.8853900817779268 * x)))
+    return tl.where(square < 0.0625, small, 1.0 - 2.0 * inverse(1.0 + power(2.8853900817779268 * x)))
 
 
 @triton.jit
@@ -168,19 +158,19 @@ def _forward_kernel(
             _keep_spectrum(kept_spectrum, a, b, at, total, modes, h)
         parts = _mixed(a, b, mixing, 1.0, modes, h)
         v = tl.zeros((rows, width), tl.float32) + _row(local_bias, i, h)
-        v = _product(z, _tile(local, i, i, 1, h, h, h), v)
-        v = _product(_tile(waves, x, r, 1, points, points, 2 * modes), parts, v)
+        v = _product(z, entries(local, i, i, 1, h, h, h), v)
+        v = _product(entries(waves, x, r, 1, points, points, 2 * modes), parts, v)
         y = tl.zeros((rows, width), tl.float32) + _row(outer_bias, i, h)
         for first in range(0, hidden, part):
             c = first + tl.arange(0, part)
             pre = tl.zeros((rows, part), tl.float32) + _row(inner_bias, c, w)
-            pre = _product(v, _tile(inner, i, c, 1, h, h, w), pre)
-            value, _ = _activation(pre, True)
-            y = _product(value, _tile(outer, c, i, 1, w, w, h), y)
+            pre = _product(v, entries(inner, i, c, 1, h, h, w), pre)
+            value, _ = activated(pre, True)
+            y = _product(value, entries(outer, c, i, 1, w, w, h), y)
         drift = _tanh(y)
         # G
         y = tl.zeros((rows, width), tl.float32) + _row(noise_bias, i, h)
-        spread = _tanh(_product(z, _tile(noise, i, i, 1, h, h, h), y))
+        spread = _tanh(_product(z, entries(noise, i, i, 1, h, h, h), y))
         dw = tl.load(increments + (sample * steps + n) * points + x, mask=x < points, other=0.0)[:, None]
         k = dt * drift + spread * dw
         if keep:
@@ -263,19 +253,19 @@ def _backward_kernel(
         for first in range(0, hidden, part):
             c = first + tl.arange(0, part)
             pre = tl.zeros((rows, part), tl.float32) + _row(inner_bias, c, w)
-            pre = _product(v, _tile(inner, i, c, 1, h, h, w), pre)
-            _, slope = _activation(pre, True)
+            pre = _product(v, entries(inner, i, c, 1, h, h, w), pre)
+            _, slope = activated(pre, True)
             delta = tl.zeros((rows, part), tl.float32)
-            delta = _product(of_drift, _tile(outer, i, c, 1, h, h, w), delta)
-            of_v = _product(delta * slope, _tile(inner_turned, c, i, 1, w, w, h), of_v)
+            delta = _product(of_drift, entries(outer, i, c, 1, h, h, w), delta)
+            of_v = _product(delta * slope, entries(inner_turned, c, i, 1, w, w, h), of_v)
         # through waves, K and waves, B and E
         a, b = _spectrum(of_v, waves, points, modes, groups, count)
         _keep_spectrum(to_parts, a, b, at, total, modes, h)
         parts = _mixed(a, b, mixing, -1.0, modes, h)
         z = tl.zeros((rows, width), tl.float32)
-        z = _product(of_v, _tile(local, i, i, 1, h, h, h), z)
-        z = _product(of_spread, _tile(noise, i, i, 1, h, h, h), z)
-        z = _product(_tile(waves, x, r, 1, points, points, 2 * modes), parts, z)
+        z = _product(of_v, entries(local, i, i, 1, h, h, h), z)
+        z = _product(of_spread, entries(noise, i, i, 1, h, h, h), z)
+        z = _product(entries(waves, x, r, 1, points, points, 2 * modes), parts, z)
     tl.store(to_start + sample * size + place, z + third + fourth + frame, mask=inside)
 
 
