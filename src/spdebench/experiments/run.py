@@ -29,11 +29,11 @@ from spdebench.experiments.solver import SolverSpec
 from spdebench.experiments.stopping import FOREVER, Deadline, OutOfTime, until
 from spdebench.spec import canonical_json
 from spdebench.tasks import Task
-from spdebench.training import Run, RunSpec, open_run, part_for, score_on, train
+from spdebench.training import Paused, Run, RunSpec, open_run, part_for, score_on, train
 from spdebench.training.folder import locked, read_json, write_json
 
 FAILED = "failed.json"  # in a run's folder: why it failed, until it is begun again
-CHECKPOINT = 10.0  # seconds between checkpoints: the most that a budget's end can lose
+CHECKPOINT = 10.0  # seconds between checkpoints, or more where they take long; one is written when a budget ends
 
 
 @dataclass(frozen=True)
@@ -183,7 +183,7 @@ def work(unit: Unit) -> Outcome:
     try:
         with until(unit.deadline), folding_known():
             record = _make(unit)
-    except OutOfTime:
+    except (OutOfTime, Paused):
         return Outcome(name, "paused", time.monotonic() - start, "its checkpoint is kept")
     except UserError as error:
         return _failed(unit, str(error), time.monotonic() - start)
@@ -252,6 +252,7 @@ def _trained(spec: RunSpec, unit: Unit) -> Run:
         keep_predictions=spec.options["seed"] == 0,
         progress=unit.progress,
         checkpoint=CHECKPOINT,
+        pause=lambda seconds: unit.deadline.left < seconds,
         cache=str(Path(unit.places.data) / "features"),
         **spec.options,
     )

@@ -1,5 +1,6 @@
 """Training: the one loop, its options and losses, runs as folders, exact resume, sweeps."""
 
+from spdebench.training.checkpoints import Paused
 from spdebench.training.identity import RunSpec, plan
 from spdebench.training.loop import Diverged, Fit
 from spdebench.training.losses import RelativeLoss
@@ -14,6 +15,7 @@ __all__ = [
     "Diverged",
     "Fit",
     "Means",
+    "Paused",
     "RelativeLoss",
     "Run",
     "RunSpec",

@@ -11,6 +11,11 @@ from spdebench import tensors
 from spdebench.errors import UserError
 
 SHARE = 0.02  # of the time that checkpoints may take
+FIRST = 1.0  # seconds that one is thought to take before the first was written
+
+
+class Paused(Exception):
+    """Training was asked to pause: what was learned is in the checkpoint, and the same call goes on from there."""
 
 
 def save(path: Path, content: dict[str, Any], digest: str) -> None:
@@ -34,13 +39,16 @@ class Keeper:
 
     def __init__(self, path: Path, digest: str, seconds: float) -> None:
         self.path, self.digest, self.seconds = path, digest, seconds
+        self.taken = FIRST  # by the last one
         self._next = time.monotonic() + seconds
 
     def offer(self, state: Callable[[], dict[str, Any]]) -> None:
         """``state()`` is asked for only when it is time."""
-        if time.monotonic() < self._next:
-            return
+        if time.monotonic() >= self._next:
+            self.write(state())
+
+    def write(self, state: dict[str, Any]) -> None:
         start = time.monotonic()
-        save(self.path, state(), self.digest)
-        taken = time.monotonic() - start
-        self._next = time.monotonic() + max(self.seconds, taken / SHARE if self.seconds else 0.0)
+        save(self.path, state, self.digest)
+        self.taken = time.monotonic() - start
+        self._next = time.monotonic() + max(self.seconds, self.taken / SHARE if self.seconds else 0.0)

@@ -6,7 +6,7 @@ import copy
 import os
 import shutil
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
@@ -58,6 +58,7 @@ def train(
     resume: bool = True,
     test: bool = True,
     keep_predictions: bool = True,
+    pause: Callable[[float], bool] | None = None,
     **options: Any,
 ) -> Run:
     """Train on ``task.train``, choose weights on ``task.val``, score once on ``task.test``; all of it is a folder.
@@ -65,7 +66,8 @@ def train(
     ``model`` is a name (with ``config`` for its fields) or a model from `build`, which is left as it is: ``run.model``
     is the trained one. ``options`` are those of `TrainOptions` (epochs, batch, lr, ...) and of `Means` (progress,
     graph, checkpoint, ...). ``resume=False`` begins an unfinished run anew. ``test=False`` leaves the test part alone;
-    asked for later, only the test is made.
+    asked for later, only the test is made. ``pause`` is asked after each epoch, with the seconds that another one and a
+    checkpoint may take: if it says so, the checkpoint is written and `Paused` raised.
     """
     check_device(device)
     means, given = split_options(options)
@@ -84,7 +86,7 @@ def train(
         try:
             if not run.trained:
                 first = identity.build() if isinstance(model, str) else copy.deepcopy(model)
-                _fit(run, first.to(device), task, means)
+                _fit(run, first.to(device), task, means, pause or _never)
             if test:
                 finish(run, task.test, device, keep_predictions=keep_predictions)
         except torch.OutOfMemoryError:
@@ -138,7 +140,11 @@ def _claim(run: Run, resume: bool) -> None:
         write_json(run.file("spec.json"), run.spec.to_dict())
 
 
-def _fit(run: Run, model: OperatorModel, task: Task, means: Means) -> None:
+def _never(seconds: float) -> bool:
+    return False
+
+
+def _fit(run: Run, model: OperatorModel, task: Task, means: Means, pause: Callable[[float], bool]) -> None:
     """Train from the start or from `last.pt`, and write `best.pt`."""
     options, last = run.spec.train_options, run.file("last.pt")
     start_memory_watch(model.device)
@@ -158,15 +164,22 @@ def _fit(run: Run, model: OperatorModel, task: Task, means: Means) -> None:
     log = Log(run.file("log.jsonl"), fit.log)
     keeper = checkpoints.Keeper(last, run.spec.digest, means.checkpoint)
     board = Board(run.file("tensorboard"), fit.epoch) if means.tensorboard else None
+
+    def state_now() -> dict[str, Any]:
+        return {**fit.state(), "started": started}
+
     with Progress(options.epochs, "epochs", enabled=means.progress) as bar:
         bar.skip(fit.epoch)
         while not fit.finished:
             entry = fit.run_epoch()
             log.add(entry)
-            keeper.offer(lambda: {**fit.state(), "started": started})
+            keeper.offer(state_now)
             if board:
                 board.add(entry)
             bar.advance(1, f"best val {fit.best:.4g} at {fit.best_epoch}")
+            if not fit.finished and pause(2 * (entry["seconds"] + keeper.taken)):
+                keeper.write(state_now())
+                raise checkpoints.Paused
     if board:
         board.close()
     seconds = sum(entry["seconds"] for entry in fit.log)

@@ -17,7 +17,7 @@ from spdebench.experiments import plan, records, run, times
 from spdebench.experiments.fill import fill, value_of
 from spdebench.experiments.run import Means, Places, fill_missing
 from spdebench.experiments.stopping import Deadline
-from spdebench.training import Fit
+from spdebench.training import Fit, checkpoints
 from tiny_tables import made_up, tiny_table
 
 
@@ -114,6 +114,22 @@ def test_stopped_by_its_budget_and_continued_it_is_the_same(whole, tmp_path, mon
     expected = records.read(places(whole[0]).results)[outcome.record["digest"]]
     assert outcome.record["scores"] == expected["scores"] and outcome.record["samples"] == expected["samples"]
     assert outcome.record["epochs"] == expected["epochs"] == 3
+
+
+def test_before_its_budget_ends_a_run_writes_what_it_has(whole, tmp_path, monkeypatch):
+    """A large network's checkpoints are far apart: what was learned since the last one must not be lost."""
+    where = places(tmp_path)
+    shutil.copytree(whole[0] / "data", where.data)
+    cells = plan.only(tiny_table().cells(1), "deeponet")[:1]
+    monkeypatch.setattr(run, "CHECKPOINT", 1e6)
+    left = iter((600.0, 600.0, 1.0))  # before the run, after its first epoch, after its second
+    deadline = type("Clock", (), {"seconds": run.FOREVER, "left": property(lambda self: next(left))})()
+    unit = run.Unit(todo(cells, where)[0].spec, {}, where, "cpu", deadline)
+    assert run.work(unit).state == "paused"
+    state = checkpoints.load(next((tmp_path / "runs").glob("*/last.pt")), unit.spec.digest)
+    assert state["epoch"] == 2
+    (outcome,) = fill_missing(todo(cells, where), where)
+    assert outcome.record["scores"] == records.read(places(whole[0]).results)[outcome.record["digest"]]["scores"]
 
 
 def test_the_clock_ends_a_run(tmp_path, monkeypatch):

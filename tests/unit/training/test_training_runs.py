@@ -162,6 +162,23 @@ def test_checkpoints_by_the_clock_and_a_half_written_log(whole, path, tmp_path, 
     assert_same_run(again, whole)
 
 
+def test_paused_it_loses_no_epoch(whole, path, tmp_path):
+    """Checkpoints by the clock are far apart; one is written when training is asked to pause."""
+    needed = []
+
+    def third(seconds):
+        needed.append(seconds)
+        return len(needed) == 3
+
+    options = {**FEW, "checkpoint": 1e6}
+    with pytest.raises(sb.training.Paused):
+        sb.train("tiny", Task(path), out=tmp_path / "cut", config={"dropout": 0.2}, pause=third, **options)
+    state = torch.load(next((tmp_path / "cut").glob("*/last.pt")), weights_only=True)
+    assert state["epoch"] == 3 and min(needed) >= 2 * checkpoints.FIRST
+    again = sb.train("tiny", Task(path), out=tmp_path / "cut", config={"dropout": 0.2}, **options)
+    assert_same_run(again, whole)
+
+
 def test_begun_anew_on_request(whole, path, tmp_path, monkeypatch):
     with monkeypatch.context() as patch:
         interrupt(patch, Fit, "run_epoch", 4)
