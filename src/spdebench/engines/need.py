@@ -20,7 +20,7 @@ class Need:
     memory: int = 0
     gpus: float = 0.0
     seconds: float = 0.0
-    rank: int = 0
+    rank: tuple[float, ...] = ()
     place: str = ""
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache
 from pathlib import Path
 from typing import Any, Literal
@@ -28,7 +28,7 @@ class Job:
     """One run: ``done`` (in the records), ``finished`` (only in its folder), ``begun`` or ``missing``.
 
     ``shifts`` are the datasets, by label, on which it is wanted besides and not known yet; ``keeps`` what its record is
-    to hold besides and does not yet; ``seconds`` what is left.
+    to hold besides and does not yet; ``seconds`` what is left; ``numbers`` how many published numbers wait for it.
     """
 
     spec: AnySpec
@@ -36,6 +36,7 @@ class Job:
     seconds: float
     shifts: Mapping[str, DatasetSpec] = field(default_factory=dict)
     keeps: tuple[str, ...] = ()
+    numbers: int = 0
 
     @property
     def seed(self) -> int:
@@ -56,15 +57,20 @@ def jobs(cells: Iterable[Cell], records: Records, runs: str | Path = "runs", dev
     wanted: dict[str, AnySpec] = {}
     shifts: dict[str, dict[str, DatasetSpec]] = defaultdict(dict)
     kept: dict[str, dict[str, None]] = defaultdict(dict)
+    numbers: dict[str, int] = defaultdict(int)
     for cell in cells:
         for place, run in enumerate(cell.runs):
             wanted.setdefault(run.digest, run)
+            numbers[run.digest] += cell.published is not None
             kept[run.digest] |= dict.fromkeys(keeps.wanted(cell.keeps, place))
             if cell.shift is not None:
                 shifts[run.digest][cell.part] = cell.shift
     rates = Rates(records, device)
     return [
-        _job(run, shifts[digest], tuple(kept[digest]), records.get(digest), Path(runs), rates)
+        replace(
+            _job(run, shifts[digest], tuple(kept[digest]), records.get(digest), Path(runs), rates),
+            numbers=numbers[digest],
+        )
         for digest, run in wanted.items()
     ]
 

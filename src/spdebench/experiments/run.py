@@ -1,8 +1,9 @@
 """Fill the missing cells: make the data, train, test on other data where wanted, and put every finished run into the
 records at once. Whatever stops it, the same command goes on from there.
 
-What is not trained comes first, then the first seed of everything, and of that the longest runs; on a cluster without a
-budget simply the longest, so that all ends soonest. A worker keeps the data of its last tasks.
+What is not trained comes first, then the first seed of everything, and of that the longest runs, or with a budget those
+that give the most published numbers for their time; on a cluster without a budget simply the longest, so that all ends
+soonest. A worker keeps the data of its last tasks.
 """
 
 from __future__ import annotations
@@ -113,18 +114,23 @@ def fill_missing(
     for job in ready:
         say(_collect(job.spec, places))
     reserve = 0.0 if means.alone else alone.reserve(todo, budget)
-    seeds_first = means.engine == "local" or budget is not None
-    units = _units(rest, places, means, deadline.earlier(reserve), seeds_first)
+    thrifty = budget is not None
+    needs = Needs(
+        records.read(places.results),
+        means.sharing(len(places.devices)),
+        seeds_first=means.engine == "local" or thrifty,
+        thrifty=thrifty,
+    )
+    units = _units(rest, places, means, deadline.earlier(reserve), needs)
     busy = _run(units, means, say)
     _run([replace(unit, patient=True) for unit in units if unit.spec.name in busy], means, say)
     alone.retime(todo, places.runs, places.results, places.devices, means.engine, deadline)
     return outcomes
 
 
-def _units(rest: Sequence[Job], places: Places, means: Means, deadline: Deadline, seeds_first: bool) -> list[Unit]:
+def _units(rest: Sequence[Job], places: Places, means: Means, deadline: Deadline, needs: Needs) -> list[Unit]:
     """In the order in which they start; several devices take turns."""
     devices, there = places.devices, places.absolute()
-    needs = Needs(records.read(places.results), means.sharing(len(devices)), seeds_first=seeds_first)
     return [
         Unit(
             job.spec,
@@ -137,7 +143,7 @@ def _units(rest: Sequence[Job], places: Places, means: Means, deadline: Deadline
             need=needs.of(job, devices[k % len(devices)]),
             keeps=job.keeps,
         )
-        for k, job in enumerate(sorted(rest, key=_order))
+        for k, job in enumerate(sorted(rest, key=lambda j: (needs.rank(j), -j.seconds)))
     ]
 
 
@@ -154,10 +160,6 @@ def _run(units: Sequence[Unit], means: Means, say: Report) -> set[str]:
             else:
                 say(outcome)
     return busy
-
-
-def _order(job: Job) -> tuple[bool, int, float]:
-    return job.trained, job.seed, -job.seconds
 
 
 def _check_budget(rest: Sequence[Job], budget: float) -> None:

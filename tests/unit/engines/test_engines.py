@@ -32,7 +32,13 @@ def test_without_ray_the_extra_is_named(monkeypatch):
 
 
 def test_smaller_ranks_first_and_of_one_rank_the_longest():
-    needs = {"a": Need(seconds=1), "b": Need(seconds=5), "c": Need(seconds=9, rank=1), "d": Need(seconds=5)}
+    first, second = (0, 0.5), (0, 2.0)
+    needs = {
+        "a": Need(seconds=1, rank=first),
+        "b": Need(seconds=5, rank=first),
+        "c": Need(seconds=9, rank=second),
+        "d": Need(seconds=5, rank=first),
+    }
     assert list(engines.run(str.upper, list("cabd"), needs=needs.__getitem__)) == ["B", "D", "A", "C"]
     assert list(engines.run(str.upper, list("cab"))) == ["C", "A", "B"]  # nothing known: as they came
     assert list(engines.run(str.upper, [])) == []

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import dataclasses
+
 import pytest
 
 from spdebench.experiments import needs as module
@@ -43,4 +45,17 @@ def test_one_seed_of_everything_first_or_simply_the_longest(jobs):
     early, late = Needs({}), Needs({}, seeds_first=False)
     ranks = [(j.trained, j.seed, early.of(j, "cpu").rank) for j in jobs]
     assert sorted(ranks, key=lambda r: r[:2]) == sorted(ranks, key=lambda r: r[2]) and len({r[2] for r in ranks}) == 3
-    assert {late.of(j, "cpu").rank for j in jobs} == {0}
+    assert {late.of(j, "cpu").rank for j in jobs} == {()}
+
+
+def test_with_a_budget_those_first_that_give_most_for_their_time(jobs):
+    """30, 17, 10 (no number counts as a tenth) and 9 seconds a number."""
+    job = next(j for j in jobs if j.trained and not j.seed)
+    assert job.numbers == sum(job.spec in c.runs and c.published is not None for c in tiny_table().cells(2))
+    offers = [(30.0, 1), (100.0, 6), (1.0, 0), (9.0, 1)]
+    made = [dataclasses.replace(job, seconds=s, numbers=n) for s, n in offers]
+    order = sorted(made, key=Needs({}, thrifty=True).rank)
+    assert [(j.seconds, j.numbers) for j in order] == [(9.0, 1), (1.0, 0), (100.0, 6), (30.0, 1)]
+    later = next(j for j in jobs if j.trained and j.seed)
+    rank = Needs({}, thrifty=True).rank
+    assert rank(dataclasses.replace(later, seconds=0.1, numbers=9)) > rank(order[-1])  # another seed comes after all
