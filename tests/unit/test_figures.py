@@ -28,6 +28,7 @@ from spdebench.report import (
     truncation_table,
 )
 from spdebench.report.figures import modes, sums
+from spdebench.report.style import new_figure
 from spdebench.solvers import simulate
 
 SMALL = {"sigma": 1.0, "points": 32, "truncation": 30, "frames": 10, "steps": 10}
@@ -281,3 +282,16 @@ def test_a_failed_save_leaves_the_old_file_and_nothing_else(phi: Dataset, tmp_pa
     with pytest.raises(UserError, match="No space left"):
         save(figure, target)
     assert [p.name for p in tmp_path.iterdir()] == ["a.png"] and target.read_bytes() == b"old"
+
+
+@pytest.mark.parametrize(("width", "lines"), [(12.0, 1), (5.5, 2), (2.0, 4)])
+def test_a_title_takes_the_lines_it_needs_and_stays_above_the_axes(width, lines):
+    title = "Phi41, periodic: mean and variance over the test part, predicted and true"
+    figure = new_figure(width, 6.0, title, "over 180 test samples; predictions of the first seed, and much more")
+    axes = figure.subplots()
+    figure.draw_without_rendering()
+    above, beneath = figure.texts
+    assert above.get_text().count("\n") + 1 == lines and above.get_text().replace("\n", " ") == title
+    boxes = [text.get_window_extent() for text in (above, beneath)]
+    assert all(box.x0 > 0 and box.x1 <= width * figure.dpi for box in boxes)
+    assert boxes[0].y0 > boxes[1].y1 and boxes[1].y0 > axes.get_tightbbox().y1

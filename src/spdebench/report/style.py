@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
     from matplotlib.image import AxesImage
+    from matplotlib.text import Text
 
 P = ParamSpec("P")
 
@@ -73,19 +74,36 @@ def styled(draw: Callable[P, Figure]) -> Callable[P, Figure]:
 
 
 def new_figure(width: float, height: float, title: str, remark: str) -> Figure:
-    """An empty figure (size in inches) with its title and, in grey beneath it, a remark."""
+    """An empty figure (size in inches) with its title and, in grey beneath it, a remark; each on the lines it needs."""
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
     from matplotlib.layout_engine import ConstrainedLayoutEngine
 
-    below = 1 - 0.42 / height  # the two lines take 0.42 inches
-    engine = ConstrainedLayoutEngine(rect=(0, 0, 1, below), w_pad=0.06, h_pad=0.06)
-    figure = Figure(figsize=(width, height), layout=engine)
+    figure = Figure(figsize=(width, height))
     FigureCanvasAgg(figure)
     left, top = 0.1 / width, 1 - 0.06 / height
-    figure.text(left, top, title, fontsize=10.5, fontweight="bold", va="top")
-    figure.text(left, top - 0.21 / height, remark, fontsize=8, color=GREY, va="top")
+    written = figure.text(left, top, title, fontsize=10.5, fontweight="bold", va="top")
+    lines = _fit(written, width - 0.2)
+    beneath = figure.text(left, top - (0.04 + 0.17 * lines) / height, remark, fontsize=8, color=GREY, va="top")
+    below = 1 - (0.11 + 0.17 * lines + 0.14 * _fit(beneath, width - 0.2)) / height  # inches of a line of each
+    figure.set_layout_engine(ConstrainedLayoutEngine(rect=(0, 0, 1, below), w_pad=0.06, h_pad=0.06))
     return figure
+
+
+def _fit(text: Text, width: float) -> int:
+    """Break a text between words so that no line is wider than ``width`` inches; returns the number of lines."""
+    figure = text.get_figure()
+    assert figure is not None
+    lines = [""]
+    for word in text.get_text().split(" "):
+        longer = f"{lines[-1]} {word}" if lines[-1] else word
+        text.set_text(longer)
+        if lines[-1] and text.get_window_extent().width > width * figure.dpi:
+            lines.append(word)
+        else:
+            lines[-1] = longer
+    text.set_text("\n".join(lines))
+    return len(lines)
 
 
 # --- words --------------------------------------------------------------------------------------------------------

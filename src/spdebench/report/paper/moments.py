@@ -61,7 +61,7 @@ def _plot(filled: Filled, found: dict[str, dict[str, tuple[Entry, dict[str, Any]
             )
             axes.margins(x=0)
         grid[-1, column].set_xlabel("$x$")
-    figure.legend(handles.values(), [plain(name) for name in handles], loc="outside right upper")
+    figure.legend(handles.values(), [plain(name) for name in handles], loc="outside right center")
     return figure
 
 
