@@ -23,13 +23,17 @@ KEYS = ("table", "group", "row", "column", "model", "metric")
 
 @dataclass(frozen=True)
 class Explanation:
-    """A sentence, and the fields of the cells that it speaks for."""
+    """A sentence, and the fields of the cells that it speaks for, each with the values that it may have.
 
-    about: Mapping[str, str]
+    ``partly``: it does not account for all of the difference.
+    """
+
+    about: Mapping[str, tuple[str, ...]]
     text: str
+    partly: bool = False
 
     def speaks_for(self, cell: Cell) -> bool:
-        return all(getattr(cell, key) == value for key, value in self.about.items())
+        return all(getattr(cell, key) in values for key, values in self.about.items())
 
 
 @dataclass(frozen=True)
@@ -37,7 +41,7 @@ class Standing:
     """A published number of which we have at least one run."""
 
     entry: Entry
-    explanation: str | None
+    explanation: Explanation | None
 
     @property
     def limit(self) -> float:
@@ -56,12 +60,15 @@ def parse(text: str) -> tuple[Explanation, ...]:
     """The explanations of a TOML text; a key that no cell has is a ValueError."""
     found = []
     for number, raw in enumerate(tomllib.loads(text).get("explanation", []), start=1):
-        about = {key: value for key, value in raw.items() if key != "text"}
+        text, partly = str(raw.pop("text", "")), raw.pop("partly", False)
+        about = {key: tuple(value) if isinstance(value, list) else (value,) for key, value in raw.items()}
         if wrong := sorted(about.keys() - set(KEYS)):
             raise ValueError(f"explanation {number} is about '{wrong[0]}'; it can be about {', '.join(KEYS)}")
-        if not about or not str(raw.get("text", "")).strip():
+        if not about or not text.strip():
             raise ValueError(f"explanation {number} needs a text and at least one of {', '.join(KEYS)}")
-        found.append(Explanation(about, " ".join(raw["text"].split())))
+        if not isinstance(partly, bool):
+            raise ValueError(f"explanation {number}: partly is true or false, not {partly!r}")
+        found.append(Explanation(about, " ".join(text.split()), partly))
     return tuple(found)
 
 
@@ -75,5 +82,5 @@ def standings(filled: Filled, known: Iterable[Explanation] | None = None) -> lis
     """One for each published number of a table that has a run; the first explanation that fits is taken."""
     every = explanations() if known is None else tuple(known)
     entries = [e for e in filled.entries if e.cell.published_keys and e.values]
-    out = [Standing(e, next((x.text for x in every if x.speaks_for(e.cell)), None)) for e in entries]
+    out = [Standing(e, next((x for x in every if x.speaks_for(e.cell)), None)) for e in entries]
     return [s if s.above else dataclasses.replace(s, explanation=None) for s in out]

@@ -76,9 +76,10 @@ def _coverage(tables: Sequence[Filled], found: Mapping[str, list[Standing]], fig
     if every:
         above = sum(s.above for s in every)
         silent = sum(s.above and s.explanation is None for s in every)
+        partly = sum(s.explanation is not None and s.explanation.partly for s in every)
         lines.append(
             f"{len(every) - above} lie at or below the published mean + 2 s.d.; {above} above it, {silent} of these "
-            f"unexplained."
+            f"unexplained and {partly} explained in part."
         )
     if ratios := [r for s in every if s.entry.cell.metric == MAIN and (r := s.entry.ratio) and math.isfinite(r)]:
         typical = statistics.geometric_mean(ratios)
@@ -135,14 +136,17 @@ def _above(found: Sequence[Standing]) -> list[str]:
     above = [s for s in found if s.above]
     if not above:
         return [title, "None." if found else "Nothing to compare yet."]
-    reasons: dict[str | None, list[Standing]] = {}
+    reasons: dict[tuple[str, str], list[Standing]] = {}
     for standing in above:
-        reasons.setdefault(standing.explanation, []).append(standing)
+        why = standing.explanation
+        how = "Unexplained" if why is None else "Explained in part" if why.partly else "Explained"
+        reasons.setdefault((how, why.text if why else ""), []).append(standing)
     blocks = [title]
-    for reason, cells in sorted(reasons.items(), key=lambda pair: pair[0] is not None):  # what is unexplained first
+    order = ("Unexplained", "Explained in part", "Explained")
+    for (how, reason), cells in sorted(reasons.items(), key=lambda pair: order.index(pair[0][0])):
         header = ["table", "cell", "ours", "published", "ratio"]
         rows = [[f"`{e.cell.table}`", e.cell.label, ours(e), theirs(e), multiple(e)] for e in (s.entry for s in cells)]
-        blocks += [f"**{'Unexplained' if reason is None else 'Explained'}.** {reason or ''}".rstrip()]
+        blocks += [f"**{how}.** {reason}".rstrip()]
         blocks += [md_table(header, rows)]
     return blocks
 

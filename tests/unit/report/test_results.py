@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import html
 import re
 from pathlib import Path
@@ -60,9 +61,12 @@ def test_the_committed_headline_is_what_the_records_give():
 
 
 def test_every_explanation_of_ours_is_about_a_cell():
+    """And so is every value that it names."""
     cells = [cell for each in TABLES for cell in each.cells(1)]
     for each in explanations():
-        assert any(each.speaks_for(cell) for cell in cells), each.about
+        spoken = [cell for cell in cells if each.speaks_for(cell)]
+        for key, values in each.about.items():
+            assert {getattr(cell, key) for cell in spoken} == set(values), each.about
 
 
 # --- the page -----------------------------------------------------------------------------------------------------
@@ -97,8 +101,12 @@ def test_what_is_above_is_said_and_explained_if_it_can_be(cells, few):
     assert "2 above it, 2 of these unexplained" in plain and "**Unexplained.**" in plain
     why = parse(f'[[explanation]]\ntable = "{NAME}"\nmodel = "fno"\ntext = "the noise folds"\n')
     told = page(known, why)
-    assert "2 above it, 1 of these unexplained" in told and "**Explained.** the noise folds" in told
+    assert "2 above it, 1 of these unexplained and 0 explained in part" in told
+    assert "**Explained.** the noise folds" in told
     assert told.index("**Unexplained.**") < told.index("**Explained.**")
+    partly = page(known, [dataclasses.replace(why[0], partly=True)])
+    assert "1 of these unexplained and 1 explained in part" in partly
+    assert "**Explained in part.** the noise folds" in partly and "**Explained.**" not in partly
 
 
 def test_the_first_explanation_speaks_and_only_for_what_is_above(cells):
@@ -107,9 +115,12 @@ def test_the_first_explanation_speaks_and_only_for_what_is_above(cells):
         '[[explanation]]\nmodel = "fno"\ntext = "wide"\n'
     )
     (found,) = standings(fill(table(NAME), recorded(cells, {"FNO": 0.5})), why)
-    assert found.explanation == "narrow"
+    assert found.explanation.text == "narrow"
     (found,) = standings(fill(table(NAME), recorded(cells, {"FNO": 0.01})), why)
     assert found.explanation is None
+    both = parse('[[explanation]]\nmodel = ["wno", "fno"]\ntext = "either"\n')
+    (found,) = standings(fill(table(NAME), recorded(cells, {"FNO": 0.5})), both)
+    assert found.explanation.text == "either"
 
 
 def test_a_number_that_is_not_finite_is_above(cells):
@@ -124,6 +135,7 @@ def test_a_number_that_is_not_finite_is_above(cells):
         ('[[explanation]]\nmodle = "fno"\ntext = "x"\n', "modle"),
         ('[[explanation]]\ntext = "x"\n', "at least one of"),
         ('[[explanation]]\nmodel = "fno"\n', "needs a text"),
+        ('[[explanation]]\nmodel = "fno"\ntext = "x"\npartly = 1\n', "true or false"),
     ],
 )
 def test_an_explanation_about_nothing_is_refused(text, said):
