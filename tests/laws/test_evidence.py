@@ -1,0 +1,61 @@
+"""Laws that `benchmarks/evidence.py` rests on."""
+
+from __future__ import annotations
+
+import importlib.util
+import math
+import sys
+from pathlib import Path
+
+import pytest
+import torch
+
+from spdebench.equations import EQUATIONS
+from spdebench.models.regularity import schemes
+from spdebench.solvers import SCHEMES, make_scheme
+
+FILE = Path(__file__).parents[2] / "benchmarks" / "evidence.py"
+
+
+@pytest.fixture
+def evidence(monkeypatch):
+    """The module; what it declares is forgotten afterwards."""
+    for registry in (EQUATIONS, SCHEMES):
+        list(registry)
+        monkeypatch.setattr(registry, "_items", dict(registry._items))
+    monkeypatch.setattr(schemes, "SCHEMES", dict(schemes.SCHEMES))
+    spec = importlib.util.spec_from_file_location("evidence", FILE)
+    module = importlib.util.module_from_spec(spec)
+    monkeypatch.setitem(sys.modules, "evidence", module)
+    spec.loader.exec_module(module)
+    return module
+
+
+def test_crank_nicolson_leaves_these_shares_of_the_noise(evidence):
+    """|1/(1 - z)|^2 = 1/(1 + (omega dt/2)^2), k = 1..8, dispersion 0.1, dt 0.0025; central differences of 128 points
+    give the shares that were found in the authors' code."""
+    eq = evidence.AuthorsKdV(dispersion=0.1, steps=200)
+    dt = eq.horizon / eq.steps
+    gain = make_scheme(eq, dt).gain[1:9]
+    assert torch.allclose(gain.abs() ** 2, evidence.damping(eq.symbol(eq.grid)[1:9].abs(), dt), rtol=1e-12)
+    differences = eq.grid.derivative(0, difference=True) * eq.grid.laplacian(difference=True)
+    shares = evidence.damping(0.1 * differences[1:9].abs(), dt)
+    found = torch.tensor([0.999, 0.942, 0.59, 0.21, 0.064, 0.023, 0.009, 0.004], dtype=torch.float64)
+    assert torch.allclose(shares, found, rtol=0, atol=5e-3), shares
+    assert torch.allclose(shares[4:], found[4:], rtol=0, atol=5e-4), shares
+
+
+def test_damped_noise_has_the_power_that_is_left(evidence):
+    """Tr Q = 1 + 2 sum_{k=1}^{64} 1/(1 + (omega_k dt/2)^2) = 4.186 for omega_k = 0.1 (2 pi k)^3, dt 0.01."""
+    omega = 0.1 * (2 * math.pi * torch.arange(1, 65, dtype=torch.float64)) ** 3
+    wanted = 1 + 2 * float(evidence.damping(omega, 0.01).sum())
+    assert wanted == pytest.approx(4.186, abs=5e-4)
+    assert evidence.DampedKdV(noise="cylindrical").wiener().trace == pytest.approx(wanted, rel=1e-12)
+
+
+def test_noise_of_the_mean_only_moves_the_solution(evidence, tmp_path):
+    """u(t, x) = m(t) + v(t, x + 6 int_0^t m) with v the same for all paths, if all waves but k = 0 have no noise."""
+    eq = evidence.DampedKdV(points=16, truncation=2, damping_step=1e6)
+    task = evidence.Task(evidence.generate(eq, n=20, out=tmp_path))
+    assert evidence.moving_mean(task) < 1e-6
+    assert float((task.test.u - task.train.u.mean(0)).std()) > 0.01
