@@ -29,13 +29,11 @@ import pandas as pd
 import torch
 from torch import Tensor
 
-from spdebench import Equation, Task, equation, evaluate, generate, solve, train
-from spdebench.equations import NSE, KdV
+from spdebench import Equation, Task, evaluate, generate, solve, train
+from spdebench.equations import NSE, KdV, Phi41
 from spdebench.metrics import Scores
 from spdebench.metrics.sobolev import power
 from spdebench.models import MODELS
-from spdebench.models.regularity import schemes
-from spdebench.solvers import Scheme
 from spdebench.training import options_for
 from spdebench.training.bench import prepared
 from spdebench.training.identity import identify
@@ -59,40 +57,16 @@ class DampedKdV(KdV, name="kdv-damped"):
         return super().eigenvalue_roots() * damping(omega, self.damping_step).sqrt()
 
 
-class AuthorsStep(Scheme, name="authors-step"):
-    """w' = ((1 + z) w + dt F(w) + sigma dW)/(1 - z),  z = dt L/2: as in the authors' KdV code, on Fourier modes."""
-
-    noise_form = "spectral"
-    order = 1
-
-    def prepare(self) -> None:
-        z = self.tau / 2 * self.equation.symbol(self.grid, self.device)
-        self.turn, self.gain = (1 + z) / (1 - z), 1 / (1 - z)
-        self.flux = self.equation.nonlinear(self.grid, self.device)
-
-    def start(self, u0: Tensor) -> Tensor:
-        return self.grid.transform(u0)
-
-    def step(self, state: Tensor, dw: Tensor) -> Tensor:
-        return self.turn * state + self.gain * (self.tau * self.flux(state) + self.equation.sigma * dw)
-
-    def field(self, state: Tensor) -> Tensor:
-        return self.grid.inverse(state)
-
-
-schemes.SCHEMES["authors-step"] = schemes.SCHEMES["crank_nicolson"]
-
-
 @dataclass(frozen=True, kw_only=True)
 class AuthorsKdV(Equation, name="kdv-authors"):
-    """The mathematics of `KdV` by `AuthorsStep`; no `KdV`, of which models know the exact flow."""
+    """The mathematics of `KdV` by the step of the authors' code; no `KdV`, of which models know the exact flow."""
 
     noise: Literal["cylindrical", "q_wiener"] = "q_wiener"
     sigma: float = 0.1
     horizon: float = 0.5
     dispersion: float = 1.0
 
-    schemes: ClassVar = {"paper": "authors-step", "converged": "authors-step"}
+    schemes: ClassVar = {"paper": "crank_nicolson", "converged": "crank_nicolson"}
     formula, title = KdV.formula, KdV.title
     differences, symbol, nonlinear, initial, rule = KdV.differences, KdV.symbol, KdV.nonlinear, KdV.initial, KdV.rule
 
@@ -168,7 +142,7 @@ def trained(name: str, task: Task, epochs: int, runs: Path) -> float:
 def units_of_wno(folder: Path) -> Iterator[dict[str, Any]]:
     """WNO with the paper's settings but for width and the step of its schedule; the reference has the data's units."""
     for sigma, epochs in ((0.1, 90), (1.0, 50)):
-        eq = equation("phi41", sigma=sigma, points=64, truncation=64)
+        eq = Phi41(sigma=sigma, points=64, truncation=64)
         task = Task(generate(eq, n=300, out=folder))
         for units in ("ours", "the data's"):
             options = {"epochs": epochs, "step": epochs // 4, "stop": 0}

@@ -19,6 +19,8 @@ from spdebench.experiments.fill import Entry, Filled
 SPREAD = 2.0  # published standard deviations that ours may lie above the published mean
 KEYS = ("table", "group", "row", "column", "model", "metric")
 """What an explanation may be about: fields of a cell."""
+VERDICTS = ("Unexplained", "Explained in part", "Explained")
+"""Of a number that lies above, the least explained first."""
 
 
 @dataclass(frozen=True)
@@ -55,20 +57,25 @@ class Standing:
         mean = self.entry.mean
         return mean is None or not math.isfinite(mean) or mean > self.limit
 
+    @property
+    def verdict(self) -> str:
+        """One of `VERDICTS`, for a number that lies above."""
+        return VERDICTS[0 if self.explanation is None else 1 if self.explanation.partly else 2]
+
 
 def parse(text: str) -> tuple[Explanation, ...]:
     """The explanations of a TOML text; a key that no cell has is a ValueError."""
     found = []
     for number, raw in enumerate(tomllib.loads(text).get("explanation", []), start=1):
-        text, partly = str(raw.pop("text", "")), raw.pop("partly", False)
+        sentence, partly = str(raw.pop("text", "")), raw.pop("partly", False)
         about = {key: tuple(value) if isinstance(value, list) else (value,) for key, value in raw.items()}
         if wrong := sorted(about.keys() - set(KEYS)):
             raise ValueError(f"explanation {number} is about '{wrong[0]}'; it can be about {', '.join(KEYS)}")
-        if not about or not text.strip():
+        if not about or not sentence.strip():
             raise ValueError(f"explanation {number} needs a text and at least one of {', '.join(KEYS)}")
         if not isinstance(partly, bool):
             raise ValueError(f"explanation {number}: partly is true or false, not {partly!r}")
-        found.append(Explanation(about, " ".join(text.split()), partly))
+        found.append(Explanation(about, " ".join(sentence.split()), partly))
     return tuple(found)
 
 

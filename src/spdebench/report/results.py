@@ -17,7 +17,7 @@ from spdebench.experiments.catalogue import TABLES
 from spdebench.experiments.fill import Entry, Filled, Group, Records, fill
 from spdebench.experiments.layout import BASELINES
 from spdebench.experiments.solver import SOLVER
-from spdebench.experiments.standing import Explanation, Standing, standings
+from spdebench.experiments.standing import VERDICTS, Explanation, Standing, standings
 from spdebench.models import MODELS
 from spdebench.report.costs import MAIN
 from spdebench.report.markup import md_table
@@ -74,12 +74,11 @@ def _coverage(tables: Sequence[Filled], found: Mapping[str, list[Standing]], fig
         f"{sum(1 for s in every if not s.entry.missing)} of them with all {SEEDS} seeds."
     ]
     if every:
-        above = sum(s.above for s in every)
-        silent = sum(s.above and s.explanation is None for s in every)
-        partly = sum(s.explanation is not None and s.explanation.partly for s in every)
+        above = Counter(s.verdict for s in every if s.above)
+        silent, partly, _ = (above[name] for name in VERDICTS)
         lines.append(
-            f"{len(every) - above} lie at or below the published mean + 2 s.d.; {above} above it, {silent} of these "
-            f"unexplained and {partly} explained in part."
+            f"{len(every) - above.total()} lie at or below the published mean + 2 s.d.; {above.total()} above it, "
+            f"{silent} of these unexplained and {partly} explained in part."
         )
     if ratios := [r for s in every if s.entry.cell.metric == MAIN and (r := s.entry.ratio) and math.isfinite(r)]:
         typical = statistics.geometric_mean(ratios)
@@ -138,15 +137,13 @@ def _above(found: Sequence[Standing]) -> list[str]:
         return [title, "None." if found else "Nothing to compare yet."]
     reasons: dict[tuple[str, str], list[Standing]] = {}
     for standing in above:
-        why = standing.explanation
-        how = "Unexplained" if why is None else "Explained in part" if why.partly else "Explained"
-        reasons.setdefault((how, why.text if why else ""), []).append(standing)
+        text = standing.explanation.text if standing.explanation else ""
+        reasons.setdefault((standing.verdict, text), []).append(standing)
     blocks = [title]
-    order = ("Unexplained", "Explained in part", "Explained")
-    for (how, reason), cells in sorted(reasons.items(), key=lambda pair: order.index(pair[0][0])):
+    for (verdict, reason), cells in sorted(reasons.items(), key=lambda pair: VERDICTS.index(pair[0][0])):
         header = ["table", "cell", "ours", "published", "ratio"]
         rows = [[f"`{e.cell.table}`", e.cell.label, ours(e), theirs(e), multiple(e)] for e in (s.entry for s in cells)]
-        blocks += [f"**{how}.** {reason}".rstrip()]
+        blocks += [f"**{verdict}.** {reason}".rstrip()]
         blocks += [md_table(header, rows)]
     return blocks
 

@@ -23,7 +23,8 @@ class CrankNicolson(Scheme, name="crank_nicolson"):
         z = self.tau / 2 * self.equation.symbol(self.grid, self.device)
         self.kept, self.damping = (1 + z) / self.tau, self.tau / (1 - z)
         self.gain = self.equation.sigma / self.substeps / self.tau
-        if self.grid.periodic:  # acts on real and imaginary parts
+        self.apart = self.grid.periodic and not z.is_complex()  # acts on real and imaginary parts
+        if self.apart:
             self.kept, self.damping = self.kept[..., None].contiguous(), self.damping[..., None].contiguous()
 
     def start(self, u0: Tensor) -> Tensor:
@@ -32,7 +33,7 @@ class CrankNicolson(Scheme, name="crank_nicolson"):
     def step(self, state: Tensor, dw: Tensor) -> Tensor:
         for _ in range(self.substeps):
             new = self.nonlinear(state).add_(dw, alpha=self.gain)
-            parts, old = (torch.view_as_real(new), torch.view_as_real(state)) if self.grid.periodic else (new, state)
+            parts, old = (torch.view_as_real(new), torch.view_as_real(state)) if self.apart else (new, state)
             parts.addcmul_(old, self.kept).mul_(self.damping)
             state = new
         return state

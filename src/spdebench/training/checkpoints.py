@@ -42,13 +42,11 @@ class Keeper:
         self.taken = FIRST  # by the last one
         self._next = time.monotonic() + seconds
 
-    def offer(self, state: Callable[[], dict[str, Any]]) -> None:
-        """``state()`` is asked for only when it is time."""
-        if time.monotonic() >= self._next:
-            self.write(state())
-
-    def write(self, state: dict[str, Any]) -> None:
+    def offer(self, state: Callable[[], dict[str, Any]], now: bool = False) -> None:
+        """``state()`` is asked for only when it is time, or ``now``."""
+        if not now and time.monotonic() < self._next:
+            return
         start = time.monotonic()
-        save(self.path, state, self.digest)
+        save(self.path, state(), self.digest)
         self.taken = time.monotonic() - start
         self._next = time.monotonic() + max(self.seconds, self.taken / SHARE if self.seconds else 0.0)

@@ -86,7 +86,7 @@ def train(
         try:
             if not run.trained:
                 first = identity.build() if isinstance(model, str) else copy.deepcopy(model)
-                _fit(run, first.to(device), task, means, pause or _never)
+                _fit(run, first.to(device), task, means, pause)
             if test:
                 finish(run, task.test, device, keep_predictions=keep_predictions)
         except torch.OutOfMemoryError:
@@ -140,11 +140,7 @@ def _claim(run: Run, resume: bool) -> None:
         write_json(run.file("spec.json"), run.spec.to_dict())
 
 
-def _never(seconds: float) -> bool:
-    return False
-
-
-def _fit(run: Run, model: OperatorModel, task: Task, means: Means, pause: Callable[[float], bool]) -> None:
+def _fit(run: Run, model: OperatorModel, task: Task, means: Means, pause: Callable[[float], bool] | None) -> None:
     """Train from the start or from `last.pt`, and write `best.pt`."""
     options, last = run.spec.train_options, run.file("last.pt")
     start_memory_watch(model.device)
@@ -164,21 +160,17 @@ def _fit(run: Run, model: OperatorModel, task: Task, means: Means, pause: Callab
     log = Log(run.file("log.jsonl"), fit.log)
     keeper = checkpoints.Keeper(last, run.spec.digest, means.checkpoint)
     board = Board(run.file("tensorboard"), fit.epoch) if means.tensorboard else None
-
-    def state_now() -> dict[str, Any]:
-        return {**fit.state(), "started": started}
-
     with Progress(options.epochs, "epochs", enabled=means.progress) as bar:
         bar.skip(fit.epoch)
         while not fit.finished:
             entry = fit.run_epoch()
             log.add(entry)
-            keeper.offer(state_now)
+            pausing = pause is not None and not fit.finished and pause(2 * (entry["seconds"] + keeper.taken))
+            keeper.offer(lambda: {**fit.state(), "started": started}, pausing)
             if board:
                 board.add(entry)
             bar.advance(1, f"best val {fit.best:.4g} at {fit.best_epoch}")
-            if not fit.finished and pause(2 * (entry["seconds"] + keeper.taken)):
-                keeper.write(state_now())
+            if pausing:
                 raise checkpoints.Paused
     if board:
         board.close()
