@@ -3,8 +3,8 @@
     seconds of a run = (seconds an epoch and a million numbers) x (million numbers of its training part) x (epochs)
 
 The rate is the median over finished runs of the same model on the same kind of device, of those with nothing ``beside``
-them: with the same configuration and equation if there are any, else on the same equation, else on any; without records
-it comes from `rates.csv`.
+them: with the same configuration and equation if there are any, else on the same equation, else on any. What no record
+tells comes from `rates.csv`, whose rows hold for a configuration or, where none is given, for all.
 """
 
 from __future__ import annotations
@@ -82,8 +82,9 @@ class Rates:
             self._shares[key].append(record["epochs"] / record["options"]["epochs"])
 
     def _default(self, row: Mapping[str, str]) -> None:
-        """A committed rate, where nothing better is known."""
-        for key in ((row["model"], row["equation"]), (row["model"],)):
+        """A committed rate, where nothing better is known; of several rows that would serve, the first."""
+        keys = _keys(row["model"], [{"equation": row["equation"]}], json.loads(row["config"] or "{}"))
+        for key in keys if row["config"] else keys[1:]:
             if not self._rates.get(key):
                 self._rates[key] = [float(row["seconds"]) / float(row["million"])]
 

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 
 import pytest
 
 from spdebench.errors import UserError
 from spdebench.experiments import plan
+from spdebench.experiments.measure_rates import cases
 from spdebench.experiments.rates import Rates, volume
+from spdebench.spec import canonical_json
 from tiny_tables import made_up
 
 
@@ -66,6 +69,26 @@ def test_every_model_of_the_bank_has_a_committed_rate():
     wanted = {w.model for t in TABLES for w in t.wants} - {"solver", *BASELINES}
     for device in ("cpu", "cuda"):
         assert wanted <= {row["model"] for row in _committed() if row["device"] == device}
+
+
+def test_a_committed_rate_holds_for_its_configuration(tiny, monkeypatch):
+    one = plan.jobs(plan.only(tiny.cells(1), "deeponet"), {})[0].spec
+    wide = dataclasses.replace(one, config={**one.config, "width": 1024})
+    row = {"model": "deeponet", "equation": one.equation, "device": "cpu", "million": "1"}
+    rows = [row | {"seconds": "2", "config": ""}, row | {"seconds": "20", "config": canonical_json(wide.config)}]
+    monkeypatch.setattr("spdebench.experiments.rates._committed", lambda: rows)
+    rates = Rates({}, "cpu")
+    assert rates.seconds(wide) == pytest.approx(10 * rates.seconds(one))
+    monkeypatch.setattr("spdebench.experiments.rates._committed", lambda: rows[1:])
+    assert Rates({}, "cpu").seconds(one) == pytest.approx(rates.seconds(wide))  # better than nothing
+
+
+def test_rates_are_measured_for_every_configuration():
+    runs = cases(["phi41-periodic", "phi41-periodic-sigma1"])
+    found = [(r.equation, r.model, canonical_json(r.config)) for r in runs]
+    assert len(found) == len(set(found))
+    assert [json.loads(c)["width"] for _, m, c in found if m == "wno"] == [128, 32]
+    assert {m for _, m, _ in found} >= {"fno", "gt", "ncde-fno"} and not {m for _, m, _ in found} & {"mean", "solver"}
 
 
 @pytest.mark.parametrize(("text", "seconds"), [("25m", 1500), ("1h30m", 5400), ("90s", 90), ("90", 90), ("0.5h", 1800)])

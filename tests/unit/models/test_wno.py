@@ -1,4 +1,4 @@
-"""The count, the plain formulation as oracle, levels that fit the grid, scales, learning."""
+"""The count, the plain formulation as oracle, levels that fit the grid, scales and the form without, learning."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from spdebench.models.wno import WNO
 
 def test_the_papers_count():
     assert build("wno", phi41_setting()).counts() == {"parameters": 3_844_161, "real": 3_844_161}
+    assert build("wno", phi41_setting(), form="published").counts()["parameters"] == 3_844_161
     assert build("wno", phi41_setting("u0+xi")).counts()["parameters"] == 3_844_161 + 32
 
 
@@ -47,6 +48,17 @@ def test_predictions_follow_the_units_of_the_data():
     model.calibrate({"dw": 7 * features["dw"], "u0": 3 * features["u0"] + 1}, 5 * u - 2)
     again = model({"dw": 7 * features["dw"], "u0": 3 * features["u0"] + 1})
     torch.testing.assert_close(again, 5 * first - 2, atol=1e-4, rtol=1e-4)
+
+
+def test_the_published_form_has_the_units_of_the_data():
+    model, features, _ = calibrated("wno", inputs="u0+xi", width=4, layers=2, form="published")
+    assert isinstance(model, WNO)
+    assert model.noise.size == model.start.size == model.solution.size == 1
+    assert model.start.mean == model.solution.mean == 0
+    default, _, _ = calibrated("wno", inputs="u0+xi", width=4, layers=2)
+    assert isinstance(default, WNO)
+    scaled = {"dw": default.noise(features["dw"]), "u0": default.start(features["u0"])}
+    torch.testing.assert_close(default.solution.inverse(model(scaled)), default(features), atol=1e-6, rtol=1e-6)
 
 
 @pytest.mark.parametrize("inputs", ["xi", "u0+xi"])
