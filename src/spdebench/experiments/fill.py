@@ -6,7 +6,7 @@ import functools
 import math
 import statistics
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -148,11 +148,24 @@ def fill(table: Table, records: Records, seeds: int = 3, edition: Edition = "pap
                 best[group.name, column] = ranked[0].cell.row
             if len(ranked) > 1 and (p := _p_value(ranked[0], ranked[1])) is not None:
                 significance[group.name, column] = (p, ranked[1].cell.row)
-    used = _used(entries, records)
-    devices = sorted({one_line(str(r["provenance"].get("device", "?"))) for r in used if "provenance" in r})
+    timed = [r for r in _used(entries, records) if r.get("inference_ms") is not None and "provenance" in r]
+    devices = sorted({one_line(str(r["provenance"].get("device", "?"))) for r in timed})
+    return Filled(table, edition, entries, groups, best, significance, _notes(table, entries), tuple(devices))
+
+
+def _notes(table: Table, entries: tuple[Entry, ...]) -> tuple[str, ...]:
     rows = {"", *(e.cell.row for e in entries)} if entries else set()
-    notes = (*table.notes, *(note for row, note in NOTES.items() if row in rows))
-    return Filled(table, edition, entries, groups, best, significance, notes, tuple(devices))
+    return (*table.notes, *(note for row, note in NOTES.items() if row in rows))
+
+
+def narrowed(filled: Filled, keep: Callable[[Cell], bool]) -> Filled:
+    """Some cells of it; which is the best of a column is still said of the whole table."""
+    entries = tuple(e for e in filled.entries if keep(e.cell))
+    groups = tuple(_group(name, entries) for name in dict.fromkeys(e.cell.group for e in entries))
+    rows = {(e.cell.group, e.cell.column, e.cell.row) for e in entries}
+    significance = {place: p for place, p in filled.significance.items() if (*place, filled.best[place]) in rows}
+    notes = _notes(filled.table, entries)
+    return replace(filled, entries=entries, groups=groups, significance=significance, notes=notes)
 
 
 def _used(entries: tuple[Entry, ...], records: Records) -> list[Mapping[str, Any]]:

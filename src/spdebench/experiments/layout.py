@@ -28,7 +28,7 @@ NOTES: Mapping[str, str] = {
     "": "Data: 1200 samples of seed 0, split 70:15:15 by one permutation (3407), unless said otherwise. Ours: mean ± "
     "s.d. over training seeds, their number in brackets; the paper's s.d. is over its five runs on the test set.",
     "trees": "mean: the mean of the training part. linear, trees: linear regression on the solution of the linear "
-    "equation, and on its trees of height 2.",
+    "equation, and on its trees of height 2, with the kernel of the data's own scheme.",
     "solver": "solver: the data's own solver, fed with the stored u0 and noise.",
     "finer": "finer: distance of the data to the same paths solved on a finer grid and step; an error below it has "
     "learned the scheme, not the equation.",

@@ -53,7 +53,14 @@ def theirs(entry: Entry) -> str:
 
 
 def multiple(entry: Entry) -> str:
-    return "" if entry.ratio is None else f"x{entry.ratio:.2g}"
+    return "" if entry.ratio is None else f"x{rough(entry.ratio, 3)}"
+
+
+def rough(value: float, digits: int = 2) -> str:
+    """So many digits, as a measured time has: 0.031, 7.5, 620."""
+    if value == 0 or not math.isfinite(value):
+        return f"{value:g}"
+    return f"{float(f'{value:.{digits - 1}e}'):.10g}"
 
 
 def probability(p: float) -> str:

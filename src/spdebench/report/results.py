@@ -5,25 +5,19 @@ Markdown; the same records give the same bytes.
 
 from __future__ import annotations
 
-import math
-import statistics
-from collections import Counter
+import textwrap
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from spdebench.experiments import published
 from spdebench.experiments.base import Edition
 from spdebench.experiments.catalogue import TABLES
 from spdebench.experiments.fill import Entry, Filled, Group, Records, fill
-from spdebench.experiments.layout import BASELINES
 from spdebench.experiments.solver import SOLVER
 from spdebench.experiments.standing import VERDICTS, Explanation, Standing, standings
-from spdebench.models import MODELS
-from spdebench.report.costs import MAIN
-from spdebench.report.markup import md_table
-from spdebench.report.numbers import multiple, number, ours, theirs
+from spdebench.report.coverage import SEEDS, coverage, trained
+from spdebench.report.markup import md, md_table
+from spdebench.report.numbers import multiple, ours, rough, theirs
 
-SEEDS = 3
 COMMAND = "spdebench results --out docs/results.md --readme README.md"
 
 INTRODUCTION = f"""\
@@ -35,11 +29,12 @@ Data are in edition `paper`: the grid, step and scheme of the paper's text."""
 
 READING = """\
 Each line is a number of ours. *within*: at or below the published mean + 2 s.d. *ms*: time of one sample at batch 100,
-noise on the device. *speed*: the solver's time over the model's, both on that device at that batch. Rows without a
-published number keep the others honest:
+noise on the device, measured once, so that a tenth more or less means nothing. *speed*: the solver's time over the
+model's, both on that device at that batch; a larger batch favours the solver (phi41: 0.0008 ms a sample at 100,000,
+`spdebench bench data`). Rows without a published number keep the others honest:
 
 - `mean`: the mean of the training part; `linear`, `trees`: linear regression on the solution of the linear equation
-  and on its trees.
+  and on its trees, with the kernel of the data's own scheme.
 - `solver`: the data's own solver. It made the data, so that its error is rounding, or what storage dropped.
 - `finer`: distance of the data to the same paths solved finer, the solver's true error; a model below it has learned
   the scheme, not the equation.
@@ -55,8 +50,8 @@ def page(records: Records, known: Iterable[Explanation] | None = None) -> str:
     found = {f.table.name: standings(f, known) for f in tables}
     sections = [
         [INTRODUCTION],
-        _coverage(tables, found, figures),
-        _above([s for standing in found.values() for s in standing]),
+        coverage(tables, found, figures),
+        *_remarkable([s for standing in found.values() for s in standing]),
         ["## Numbers", READING],
         *([section] for f in tables for section in _numbers(f, found[f.table.name], records)),
         *_converged(records),
@@ -65,98 +60,44 @@ def page(records: Records, known: Iterable[Explanation] | None = None) -> str:
     return "\n\n".join(block for section in sections for block in section) + "\n"
 
 
-# --- how far it is ------------------------------------------------------------------------------------------------
-def _coverage(tables: Sequence[Filled], found: Mapping[str, list[Standing]], figures: Sequence[Filled]) -> list[str]:
-    every = [s for standing in found.values() for s in standing]
-    wanted = len(published.numbers())
-    lines = [
-        f"**{len(every)} of the {wanted} published numbers have a run of ours**, "
-        f"{sum(1 for s in every if not s.entry.missing)} of them with all {SEEDS} seeds."
-    ]
-    if every:
-        above = Counter(s.verdict for s in every if s.above)
-        silent, partly, _ = (above[name] for name in VERDICTS)
-        lines.append(
-            f"{len(every) - above.total()} lie at or below the published mean + 2 s.d.; {above.total()} above it, "
-            f"{silent} of these unexplained and {partly} explained in part."
-        )
-    if ratios := [r for s in every if s.entry.cell.metric == MAIN and (r := s.entry.ratio) and math.isfinite(r)]:
-        typical = statistics.geometric_mean(ratios)
-        lines.append(f"Relative L2, ours / published: {typical:.2g} (geometric mean of {len(ratios)}).")
-    if beaten := _beaten(tables):
-        lines.append(beaten)
-    header = ["table", "in the paper", "filled", *(f"{k} seed{'s' * (k > 1)}" for k in range(1, SEEDS + 1)), "above"]
-    rows = [_covered(f, found[f.table.name]) for f in tables if any(e.cell.published_keys for e in f.entries)]
-    whole = [sum(int(row[k]) for row in rows) for k in range(3, 4 + SEEDS)]
-    rows.append(["**all**", "", f"**{len(every)} / {wanted}**", *map(str, whole)])
-    drawn = [[f"`{f.table.name}`", f"`{f.table.source}`", f"{f.done} / {len(f.entries)}"] for f in figures]
-    return [
-        "\n".join(lines),
-        md_table(header, rows),
-        "Figures that need runs (cells with a run / all):",
-        md_table(["figure", "in the paper", "filled"], drawn),
-    ]
+# --- what is above, or far below ----------------------------------------------------------------------------------
+def _remarkable(found: Sequence[Standing]) -> list[list[str]]:
+    above, far = [s for s in found if s.above], [s for s in found if s.far]
+    nothing = ["None." if found else "Nothing to compare yet."]
+    sections = [["## Above the published mean + 2 s.d.", *(_reasons(above) or nothing)]]
+    if far:
+        sections.append(["## Far below the published mean", *_reasons(far)])
+    return sections
 
 
-def _covered(filled: Filled, found: Sequence[Standing]) -> list[str]:
-    keys = sum(1 for e in filled.entries if e.cell.published_keys)
-    seeds = Counter(min(s.entry.seeds_done, SEEDS) for s in found)
-    above = sum(s.above for s in found)
-    counts = [str(seeds[k]) for k in range(1, SEEDS + 1)]
-    return [f"`{filled.table.name}`", f"`{filled.table.source}`", f"{len(found)} / {keys}", *counts, str(above)]
-
-
-def _beaten(tables: Sequence[Filled]) -> str:
-    """On how many problems a regression without a network is ahead of every trained model; tables share problems."""
-    ahead: dict[tuple[str, ...], bool] = {}
-    for group in (g for f in tables for g in f.groups):
-        for column in group.columns:
-            here = [e for e in group.column(column) if e.mean is not None and e.cell.metric == MAIN]
-            trained = [e.mean for e in here if _trained(e) and e.mean is not None]
-            plain = [e for e in here if e.cell.model in BASELINES]
-            if trained and plain:
-                best = min(e.mean for e in plain if e.mean is not None)
-                ahead[tuple(d for e in plain for d in e.digests)] = best < min(trained)
-    if not ahead:
-        return ""
-    return (
-        f"Regression without a network (`linear` or `trees`) is ahead of every trained model on {sum(ahead.values())} "
-        f"of {len(ahead)} problems (data and task)."
-    )
-
-
-def _trained(entry: Entry) -> bool:
-    return entry.cell.model != SOLVER and MODELS[entry.cell.model].trainable
-
-
-# --- what is above ------------------------------------------------------------------------------------------------
-def _above(found: Sequence[Standing]) -> list[str]:
-    title = "## Above the published mean + 2 s.d."
-    above = [s for s in found if s.above]
-    if not above:
-        return [title, "None." if found else "Nothing to compare yet."]
+def _reasons(found: Sequence[Standing]) -> list[str]:
+    """A paragraph for each reason, and a table of its numbers; the least explained first."""
     reasons: dict[tuple[str, str], list[Standing]] = {}
-    for standing in above:
+    for standing in found:
         text = standing.explanation.text if standing.explanation else ""
         reasons.setdefault((standing.verdict, text), []).append(standing)
-    blocks = [title]
+    blocks = []
     for (verdict, reason), cells in sorted(reasons.items(), key=lambda pair: VERDICTS.index(pair[0][0])):
         header = ["table", "cell", "ours", "published", "ratio"]
         rows = [[f"`{e.cell.table}`", e.cell.label, ours(e), theirs(e), multiple(e)] for e in (s.entry for s in cells)]
-        blocks += [f"**{verdict}.** {reason}".rstrip()]
-        blocks += [md_table(header, rows)]
+        blocks += [_paragraph(f"**{verdict}.** {reason}"), md_table(header, rows)]
     return blocks
+
+
+def _paragraph(text: str) -> str:
+    return "\n".join(textwrap.wrap(text, 120, break_long_words=False, break_on_hyphens=False))
 
 
 # --- the numbers --------------------------------------------------------------------------------------------------
 def _numbers(filled: Filled, found: Sequence[Standing], records: Records) -> list[str]:
-    """A section for a table with any run: a Markdown table for each group, a line a number."""
+    """A section for a table with any run: its notes, a Markdown table for each group, a line a number."""
     groups = [g for g in filled.groups if any(e.values for e in g.entries.values())]
     if not groups:
         return []
     by_cell = {id(s.entry): s for s in found}
     blocks = [f"### {filled.table.title}", f"`spdebench table {filled.table.name}`"]
-    header = ["", "model", "ours", "published", "ratio", "within", "ms", "speed"]
+    blocks += [_paragraph(md(note)) for note in filled.table.notes]
+    header = ["case", "model", "ours", "published", "ratio", "within", "ms", "speed"]
     for group in groups:
         timed: set[tuple[str, ...]] = set()
         rows = []
@@ -170,8 +111,8 @@ def _numbers(filled: Filled, found: Sequence[Standing], records: Records) -> lis
 
 def _line(entry: Entry, standing: Standing | None) -> list[str]:
     cell = entry.cell
-    name = cell.row if _trained(entry) else f"`{cell.row}`"
-    within = "" if standing is None else "no" if standing.above else "yes"
+    name = cell.row if trained(entry) else f"`{cell.row}`"
+    within = "" if standing is None or not standing.compared else "no" if standing.above else "yes"
     return [cell.column, name, ours(entry), theirs(entry), multiple(entry), within]
 
 
@@ -180,13 +121,12 @@ def _cost(entry: Entry, group: Group, records: Records) -> tuple[str, str]:
     if not entry.inference_ms:
         return "", ""
     rival = next((e for e in group.column(entry.cell.column) if e.cell.model == SOLVER and e.cell.part == "test"), None)
-    ms = number(entry.inference_ms)
+    ms = rough(entry.inference_ms)
     if entry.cell.model == SOLVER or rival is None or not rival.inference_ms:
         return ms, ""
     if _devices(entry, records) != _devices(rival, records):
         return ms, ""
-    times = rival.inference_ms / entry.inference_ms
-    return ms, f"x{times:.2g}" if times < 100 else f"x{times:.0f}"
+    return ms, f"x{rough(rival.inference_ms / entry.inference_ms)}"
 
 
 def _devices(entry: Entry, records: Records) -> set[str]:
@@ -221,9 +161,13 @@ def _origin(records: Records) -> list[str]:
         days = sorted(_of(r, "started")[:10] for r in group)
         hours = sum(float(r.get("training_seconds") or 0.0) for r in group) / 3600
         span = days[0] if days[0] == days[-1] else f"{days[0]} to {days[-1]}"
-        rows.append([key[0], str(len(group)), f"{hours:.1f}", span, key[1], key[2], key[3][:12]])
+        commit = key[3][:12] + "+" * key[3].endswith("+")
+        rows.append([key[0], str(len(group)), f"{hours:.1f}", span, key[1], key[2], commit])
     header = ["device", "runs", "hours of training", "days", "spdebench", "torch", "commit"]
-    about = f"{len(records)} run records. Hours are summed over runs, which were made side by side."
+    about = (
+        f"{len(records)} run records. Hours are summed over runs, which were made side by side. A commit with + had "
+        "changes that were not committed yet."
+    )
     return ["## Runs", about, *([md_table(header, rows)] if rows else [])]
 
 

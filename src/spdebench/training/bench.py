@@ -1,4 +1,4 @@
-"""Runs finished an hour of a device, ours against plain eager training, at the paper's phi41 size.
+"""Epochs an hour of a device, ours against plain eager training, at the paper's phi41 size.
 
 plain     batches copied from the host, features computed for each batch, every operation of torch launched on its own,
           the loss read back after every step; the same network, loss and optimiser

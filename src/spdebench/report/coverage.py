@@ -1,0 +1,118 @@
+"""How far the published numbers are filled, how ours stand beside them, and whether networks were needed at all."""
+
+from __future__ import annotations
+
+import math
+import statistics
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from spdebench.experiments import published
+from spdebench.experiments.fill import Entry, Filled
+from spdebench.experiments.layout import BASELINES
+from spdebench.experiments.solver import SOLVER
+from spdebench.experiments.standing import VERDICTS, Standing
+from spdebench.models import MODELS
+from spdebench.report.costs import MAIN
+from spdebench.report.markup import md_table
+
+SEEDS = 3
+
+
+def trained(entry: Entry) -> bool:
+    return entry.cell.model != SOLVER and MODELS[entry.cell.model].trainable
+
+
+def coverage(tables: Sequence[Filled], found: Mapping[str, list[Standing]], figures: Sequence[Filled]) -> list[str]:
+    """Blocks of Markdown: sentences that count, tables and figures with what they have."""
+    every = [s for standing in found.values() for s in standing]
+    wanted = len(published.numbers())
+    header = ["table", "in the paper", "filled", *(f"{k} seed{'s' * (k > 1)}" for k in range(1, SEEDS + 1)), "above"]
+    rows = [_covered(f, found[f.table.name]) for f in tables if any(e.cell.published_keys for e in f.entries)]
+    whole = [sum(int(row[k]) for row in rows) for k in range(3, 4 + SEEDS)]
+    rows.append(["**all**", "", f"**{len(every)} / {wanted}**", *map(str, whole)])
+    drawn = [[f"`{f.table.name}`", f"`{f.table.source}`", f"{f.done} / {len(f.entries)}"] for f in figures]
+    return [
+        "\n".join([*_counted(every, wanted), *_beaten(tables)]),
+        md_table(header, rows),
+        "Figures that need runs (cells with a run / all):",
+        md_table(["figure", "in the paper", "filled"], drawn),
+    ]
+
+
+def _counted(every: Sequence[Standing], wanted: int) -> list[str]:
+    lines = [
+        f"**{len(every)} of the {wanted} published numbers have a run of ours**, "
+        f"{sum(1 for s in every if not s.entry.missing)} of them with all {SEEDS} seeds."
+    ]
+    if not every:
+        return lines
+    times = sum(not s.compared for s in every)
+    above = Counter(s.verdict for s in every if s.above)
+    silent, partly, _ = (above[name] for name in VERDICTS)
+    lines.append(
+        f"{len(every) - times - above.total()} lie at or below the published mean + 2 s.d., {above.total()} above it, "
+        f"{silent} of these unexplained and {partly} explained in part; {sum(s.far for s in every)} lie far below "
+        f"(under a quarter); {times} are times, which were taken on other devices and are not compared."
+    )
+    main = [s for s in every if s.entry.cell.metric == MAIN]
+    if ratios := [r for s in main if (r := s.entry.ratio) and math.isfinite(r)]:
+        lines.append(
+            f"Relative L2 alone: {sum(not s.above for s in main)} of {len(main)} at or below; ours / published "
+            f"{statistics.geometric_mean(ratios):.2g} (geometric mean)."
+        )
+    return lines
+
+
+def _covered(filled: Filled, found: Sequence[Standing]) -> list[str]:
+    keys = sum(1 for e in filled.entries if e.cell.published_keys)
+    seeds = Counter(min(s.entry.seeds_done, SEEDS) for s in found)
+    above = sum(s.above for s in found)
+    counts = [str(seeds[k]) for k in range(1, SEEDS + 1)]
+    return [f"`{filled.table.name}`", f"`{filled.table.source}`", f"{len(found)} / {keys}", *counts, str(above)]
+
+
+# --- networks and regressions -------------------------------------------------------------------------------------
+@dataclass
+class _Problem:
+    """Data and task: errors of trained models by run, and of regressions."""
+
+    equation: str
+    networks: dict[tuple[str, ...], float] = field(default_factory=dict)
+    plain: list[float] = field(default_factory=list)
+
+    @property
+    def ahead(self) -> bool:
+        return min(self.plain) < min(self.networks.values())
+
+
+def _beaten(tables: Sequence[Filled]) -> list[str]:
+    """On how many problems a regression without a network is ahead of every trained model that any table has there."""
+    problems: dict[tuple[str, ...], _Problem] = {}
+    for group in (g for f in tables for g in f.groups):
+        for column in group.columns:
+            filled = [e for e in group.column(column) if e.mean is not None and e.cell.metric == MAIN]
+            here = [e for e in filled if e.cell.part == "test"]
+            plain = [e for e in here if e.cell.row in BASELINES]
+            if not plain:
+                continue
+            key = tuple(d for e in plain for d in e.digests)
+            problem = problems.setdefault(key, _Problem(plain[0].cell.runs[0].equation))
+            problem.plain += [e.mean for e in plain if e.mean is not None]
+            problem.networks |= {e.digests: e.mean for e in here if trained(e) and e.mean is not None}
+    known = [p for p in problems.values() if p.networks]
+    if not known:
+        return []
+    words = []
+    for equation in dict.fromkeys(p.equation for p in known):
+        here = [p for p in known if p.equation == equation]
+        lonely = sum(p.ahead and len(p.networks) == 1 for p in here)
+        alone = f" ({lonely} with one network only)" if lonely else ""
+        words.append(f"{equation} {sum(p.ahead for p in here)} of {len(here)}{alone}")
+    return [
+        "Regression without a network (`linear` or `trees`) is ahead of every trained model on "
+        f"{sum(p.ahead for p in known)} of {len(known)} problems (data and task): {', '.join(words)}.",
+        "It has the kernel of the data's own scheme, which no one has outside a benchmark; so has DLR-Net. "
+        "`phi41-forms` has the same with the exact semigroup.",
+    ]
