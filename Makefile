@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 export OMP_NUM_THREADS ?= 1
 
-.PHONY: setup demo test test-slow drills fuzz bench lint clean
+.PHONY: setup demo test test-slow test-gpu drills fuzz bench lint clean
 
 setup: $(VENV)/.ready
 
@@ -22,6 +22,10 @@ test: setup lint
 
 test-slow: setup
 	$(BIN)/python -m pytest -m slow
+
+test-gpu: setup
+	$(BIN)/python -c 'import sys, torch; sys.exit(None if torch.cuda.is_available() else "no CUDA device can be used here")'
+	$(BIN)/python -m pytest -m gpu
 
 drills: setup
 	$(BIN)/python tests/drills/run.py

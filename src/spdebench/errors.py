@@ -36,11 +36,13 @@ def folding_known() -> Iterator[None]:
 
 
 def did_you_mean(name: str, choices: Iterable[str]) -> str:
-    """``"; did you mean 'phi42'?"``, or the list of choices when nothing is near."""
-    known = sorted(choices)
-    near = difflib.get_close_matches(name, known, n=1, cutoff=0.5)
+    """``"; did you mean 'phi42'?"``, all of them where several are as near, or the list of choices when none is."""
+    known = sorted(set(choices))
+    near = difflib.get_close_matches(name, known, n=max(1, len(known)), cutoff=0.5)
     if near:
-        return f"; did you mean '{near[0]}'?"
+        ratios = [difflib.SequenceMatcher(None, each, name).ratio() for each in near]
+        *rest, last = sorted(f"'{each}'" for each, ratio in zip(near, ratios, strict=True) if ratio == max(ratios))
+        return f"; did you mean {', '.join(rest) + ' or ' if rest else ''}{last}?"
     return f"; choose from {', '.join(known)}" if known else ""
 
 

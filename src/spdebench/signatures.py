@@ -107,22 +107,6 @@ def log_signature(paths: Tensor) -> Tensor:
     return torch.cat([paths[..., -1, :] - paths[..., 0, :], areas], dim=-1)
 
 
-def log_signature_windows(paths: Tensor, steps: int) -> Tensor:
-    """Log-signatures over consecutive windows of ``steps`` pieces: ``(.., windows, d + d(d-1)/2)``.
-
-    The last window is shorter when ``steps`` does not divide the number of pieces.
-    """
-    pieces = paths.shape[-2] - 1
-    if not 1 <= steps <= pieces:
-        raise UserError(f"log_signature_windows: steps must lie in 1..{pieces} for {pieces + 1} points, got {steps}")
-    whole = pieces // steps
-    body = paths[..., : whole * steps + 1, :].unfold(-2, steps + 1, steps).transpose(-1, -2)
-    out = log_signature(body)
-    if pieces % steps:
-        out = torch.cat([out, log_signature(paths[..., whole * steps :, :]).unsqueeze(-2)], dim=-2)
-    return out
-
-
 def _straight(z: Tensor, depth: int) -> list[Tensor]:
     """Levels of one straight piece, z^{(x)k} / k!."""
     levels = [z.clone()]

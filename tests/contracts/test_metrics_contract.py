@@ -120,7 +120,7 @@ def test_a_nan_gives_inf_and_a_count(name: str, label: str) -> None:
     assert found[name].value == math.inf and found.counts["nonfinite_samples"] == 1
 
 
-@pytest.mark.skipif(not torch.cuda.is_available(), reason="no GPU")
+@pytest.mark.gpu
 @cases
 def test_the_device_does_not_matter(name: str, label: str) -> None:
     v, u = pair(label)

@@ -55,7 +55,17 @@ def dataset(tmp_path) -> Path:
         (["data", "info", "missing.parquet"], "no such dataset"),
         (["plot", "solutoin", "x"], "did you mean 'solution'"),
         (["plot", "truncation", "ph41"], "did you mean 'phi41'"),
-        (["evaluate", "x.npy", "--truth", "missing.parquet"], "no such dataset"),
+        (["plot", "truncation", "phi41", "-n", "0"], "-n must be at least 1, got 0"),
+        (["plot", "solution", "x.parquet", "-n", "3"], "-n and --seed are of studies"),
+        (["bench", "data", "-n", "0"], "-n must be at least 1, got 0"),
+        (["generate", "phi41", "--device", "mps"], "unknown device 'mps'; use cpu or cuda"),
+        (["show", "etdrk4", "x=1"], "show etdrk4 takes no key=value; a scheme has no fields"),
+        (["show", "phi99"], "; did you mean 'phi41', 'phi42' or 'phi43'?"),
+        (["evaluate", "x.npy", "--truth", "missing.parquet"], "no such file or folder: x.npy"),
+        (["evaluate", "nofile"], "no such file or folder: nofile"),
+        (["results", "--results", "nowhere", "--out", "x.md"], "no run record in nowhere"),
+        (["results", "--results", __file__, "--out", "x.md"], "is a file, no folder of run records"),
+        (["table", "wave-dirichlet", "--results", __file__], "is a file, no folder of run records"),
     ],
 )
 def test_a_mistake_is_one_line_and_exit_code_2(words, message, capsys, tmp_path, monkeypatch):
@@ -65,6 +75,18 @@ def test_a_mistake_is_one_line_and_exit_code_2(words, message, capsys, tmp_path,
     assert message in err and err.startswith("error: ") and err.count("\n") == 1
     assert "Traceback" not in err
     assert not list(tmp_path.rglob("*.*"))
+
+
+@pytest.mark.parametrize("words", [[], ["data"], ["bench"]])
+def test_a_group_without_a_word_shows_its_help(words, capsys):
+    assert call(*words) == 2
+    shown = capsys.readouterr()
+    assert shown.err.startswith("Usage: ") and "\n\nCommands:\n" in shown.err and not shown.out
+
+
+def test_the_version(capsys):
+    assert call("--version") == 0
+    assert capsys.readouterr().out == f"spdebench {sb.__version__}\n"
 
 
 def test_generate_info_verify_card_plot(dataset, capsys, tmp_path):
@@ -125,6 +147,10 @@ def test_evaluate(dataset, tmp_path, capsys):
     assert {row["metric"] for row in result["floors"]} == {"rel_l2", "rmse"}
     assert all(row["converged"] > 0 for row in result["floors"])
     assert call("evaluate", str(dataset), "--truth", str(dataset), "--metrics", "rel_l2") == 0
+    assert call("evaluate", str(dataset), "--truth", str(dataset), "--label", "z") == 2
+    assert call("evaluate", str(dataset), "--truth", "missing.parquet") == 2
+    err = capsys.readouterr().err
+    assert "--label is for a run's folder" in err and "no such dataset" in err
     np.save(tmp_path / "bad.npy", truth.u[:, :5])
     assert call("evaluate", str(tmp_path / "bad.npy"), "--truth", str(dataset)) == 2
 
@@ -137,6 +163,7 @@ def test_evaluate(dataset, tmp_path, capsys):
         ["show", "kpz", "sigma=1"],
         ["show", "acf"],
         ["show", "etdrk4"],
+        ["show", "etdrk4", "--json"],
         ["doctor"],
         ["show", "phi41", "--json"],
     ],

@@ -52,7 +52,9 @@ def test_mistakes_are_one_line(words, message, capsys):
         (["tiny", "--seeds", "0"], "seeds must be at least 1"),
         (["tiny", "--run", "--budget", "soon"], "a budget is a time such as 25m"),
         (["tiny", "--plan", "--only", "nobody"], "no cell is meant"),
+        (["tiny", "--only", "nobody"], "no cell is meant"),
         (["tiny", "--run", "--device", "tpu9"], "unknown device"),
+        (["tiny", "--plan", "--device", "tpu"], "unknown device"),
         (["tiny", "--run", "--jobs", "0"], "--jobs must be at least 1"),
         (["tiny", "--run", "--results", "file/results"], "choose another with --results"),
         (["tiny", "--run", "--budget", "0.001s"], "too small for even one run"),
@@ -94,6 +96,11 @@ def test_planned_run_shown(here, capsys):
     assert call("tiny", *only, "--format", "csv") == 0
     rows = list(csv.DictReader(io.StringIO(capsys.readouterr().out)))
     assert len(rows) == 14 and all(r["mean"] for r in rows)
+    assert call("tiny", *only, "--only", "mean,solver", "--format", "csv") == 0
+    some = list(csv.DictReader(io.StringIO(capsys.readouterr().out)))
+    assert some == [r for r in rows if r["model"] in ("mean", "solver")] and len(some) < len(rows)
+    assert call("tiny", *only, "--plan", "--device", "cuda:99", "--json") == 0  # one plans for other machines
+    assert json.loads(capsys.readouterr().out)["total"]["runs"]
     assert call("tiny", *only, "--plan", "--json") == 0
     facts = json.loads(capsys.readouterr().out)
     assert facts["total"]["done"] == facts["total"]["runs"] and facts["published"] == []

@@ -53,6 +53,11 @@ def test_train_evaluate_predict(data, tmp_path, capsys, monkeypatch):
     assert call("evaluate", folder, "--truth", data, "--label", "own", "--json") == 0
     rows = {r["metric"]: r["value"] for r in json.loads(capsys.readouterr().out)["scores"]}
     assert rows["rel_l2"] == run.record["scores"]["rel_l2"]["value"] and "own" in run.record["shifts"]
+    for words in (["--label", "z"], ["--truth", data, "--label", "../x"], ["--rows", "0:3"]):
+        assert call("evaluate", folder, *words) == 2
+    label, name, rows = capsys.readouterr().err.splitlines()
+    assert "give it with --truth" in label and "--label must be a file name" in name and "for a prediction" in rows
+    assert list(run.record["shifts"]) == ["own"]
 
     assert call("predict", folder, data, "--rows", "3:9") == 0
     assert "evaluate prediction.npy --truth" in capsys.readouterr().out
@@ -69,6 +74,9 @@ def test_sweep(data, tmp_path, capsys):
     width, lr = rows[0][:2]
     assert lines[-1].startswith("next: spdebench train deeponet") and f"width={width} lr={lr}" in lines[-1]
     assert not list(tmp_path.glob("*/record.json"))
+    assert call("status", "--runs", tmp_path, "--results", tmp_path / "none", "--data", tmp_path, "--json") == 0
+    (found,) = json.loads(capsys.readouterr().out)["tables"]
+    assert (found["runs"], found["done"], found["left"], found["seconds"]) == (4, 4, 0, 0)
     assert call(*lines[-1].split()[2:]) == 0  # what it says to type works, and only tests
     assert len(list(tmp_path.iterdir())) == 4 and len(list(tmp_path.glob("*/record.json"))) == 1
 
@@ -87,7 +95,9 @@ def test_sweep(data, tmp_path, capsys):
         (["train", "deeponet", "DATA", "--device", "cuda"], "use --device cpu"),
         (["sweep", "deeponet", "DATA", "lr=1e-3"], "nothing to search"),
         (["sweep", "deeponet", "DATA", "n=10,20"], "one task"),
-        (["evaluate", "nothing.npy"], "--truth FILE"),
+        (["train", "deeponet", "DATA", "--checkpoint", "-1"], "checkpoint is seconds, at least 0, got -1"),
+        (["evaluate", "DATA"], "--truth FILE"),
+        (["predict", "nowhere", "DATA", "--out", "u.txt"], "--out is a .npy file, got u.txt"),
         (["evaluate", "."], "no such run"),
         (["predict", "nowhere", "DATA"], "no such run"),
     ],

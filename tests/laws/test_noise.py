@@ -238,7 +238,7 @@ def test_covariance_of_the_mollified_noise():
     assert torch.all((power - phi2[1:]).abs() < 4.5 * phi2[1:] / math.sqrt(n))
 
 
-@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
+@pytest.mark.gpu
 @pytest.mark.parametrize("name", ["phi41", "kdv", "wave", "kpz"])
 def test_cuda_draws_and_solves_the_same_realisation(name):
     from spdebench.equations import equation

@@ -85,23 +85,29 @@ def test_strong_order_one_on_a_fixed_lattice(edition: str) -> None:
 
 
 def test_converged_edition_rests_and_paper_is_near() -> None:
-    """Sub-steps do not move the converged field; linearly implicit Euler is 2 % away (default lattice and step)."""
+    """Sub-steps do not move the converged field (3e-8); linearly implicit Euler is 1.72 % away (default lattice and
+    step). Six paths of three seeds lie in 2.4e-8..3.0e-8 and 1.71..1.75 %: a mean over 17^3 sites hardly varies."""
     eq = Phi43(edition="converged", renormalisation="exact")
     base = final(eq, range(1))
 
     def distance(other: torch.Tensor) -> float:
         return float(((other - base).square().mean() / base.square().mean()).sqrt())
 
-    assert distance(final(eq.replace(substeps=2), range(1))) < 1e-6
-    assert 0.005 < distance(final(eq.replace(edition="paper"), range(1))) < 0.05
+    assert distance(final(eq.replace(substeps=2), range(1))) < 1e-7
+    assert 0.016 < distance(final(eq.replace(edition="paper"), range(1))) < 0.019
 
 
 def test_renormalised_lattices_approach_each_other_and_bare_ones_do_not() -> None:
-    """sigma = 1, T = 0.5, u_0 = 0, lattices of 5^3, 9^3, 17^3, modes |k_i| <= 2, the same noise."""
-    table = TABLES["renormalisation"](equation("phi43"), truncations=(4, 8, 16), n=4)
-    kept, bare = (table[table["renormalisation"] == kind]["distance"].to_numpy() for kind in ("exact", "none"))
-    assert kept[1] < kept[0] / 3
-    assert bare[1] > 2 * kept[1]
+    """sigma = 1, T = 0.5, u_0 = 0, lattices of 5^3, 9^3, 17^3, modes |k_i| <= 2, the same noise in 16 samples.
+
+    Renormalised 0.174(4) -> 0.0492(9), a third or less; bare 0.187(4) -> 0.100(14): each by 3 standard errors.
+    """
+    table = TABLES["renormalisation"](equation("phi43"), truncations=(4, 8, 16), n=16)
+    (first, kept), (_, bare) = (
+        table[table["renormalisation"] == kind][["distance", "distance_se"]].to_numpy() for kind in ("exact", "none")
+    )
+    assert first[0] - 3 * kept[0] > 3 * math.hypot(first[1], 3 * kept[1])
+    assert bare[0] - kept[0] > 3 * math.hypot(bare[1], kept[1])
 
 
 def test_a_lattice_carries_its_own_modes_only() -> None:
@@ -114,12 +120,15 @@ def test_a_lattice_carries_its_own_modes_only() -> None:
 def test_counterterm_raises_the_energy() -> None:
     """mean u(T)^2 on the default lattice, with and without, on the same 8 paths: 0.9648 - 0.9475 = 0.0173 in 200
     samples of the authors' code (their C_1 is 3.8 % larger, which is 2e-4 of C). `exact` adds less, its C is 2 % lower.
+
+    The gain of a path has s.d. 0.0017 to 0.0025 in three seeds: 8 paths know it to 0.0008, or 5 %. The ratio of two
+    gains on the same paths is known to 7e-5 (jackknife).
     """
     ends = {k: final(Phi43(renormalisation=k), range(8)) for k in ("none", "paper", "exact")}
     energy = {k: u.square().mean((-1, -2, -3)) for k, u in ends.items()}
     gain = energy["paper"] - energy["none"]
     assert abs(float(gain.mean()) - 0.0173) < 4 * float(gain.std()) / math.sqrt(8) and gain.std() < 0.003
-    assert 0.9 < float((energy["exact"] - energy["none"]).mean() / gain.mean()) < 1
+    assert float((energy["exact"] - energy["none"]).mean() / gain.mean()) == pytest.approx(0.982, abs=1e-3)
 
 
 @pytest.mark.slow

@@ -17,8 +17,9 @@ from hostile import cases, changed, changes, edited, edits, noise, obeys_the_law
 from hypothesis import given
 from hypothesis import strategies as st
 
+from flat_files import read_flat
 from spdebench.data import Dataset, generate, open_dataset
-from spdebench.data.flat import LAYOUTS, read_flat
+from spdebench.data.flat import LAYOUTS
 from spdebench.data.generate import _Unit as Unit
 from spdebench.data.generate import make_part, parts_folder, read_part
 from spdebench.data.identity import DatasetSpec, from_json

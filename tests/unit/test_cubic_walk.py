@@ -16,7 +16,6 @@ from spdebench.solvers import SemiImplicit, cubic_walk, loop
 from spdebench.solvers.cubic import CubicStep
 
 COMPILER = shutil.which("g++")
-CUDA = torch.cuda.is_available()
 needs_compiler = pytest.mark.skipif(COMPILER is None, reason="needs g++")
 
 SHIM = """
@@ -154,7 +153,7 @@ def test_on_the_processor_there_is_no_kernel():
     assert compiled("solvers/cubic_walk", "cubic_walk", (), 0, "cpu") is None
 
 
-@pytest.mark.skipif(not CUDA, reason="needs a CUDA device")
+@pytest.mark.gpu
 @pytest.mark.parametrize("changes", [{}, {"kappa": 0.3, "renormalisation": "none"}, {"points": 9, "truncation": 8}])
 def test_on_a_gpu_it_is_used_and_agrees_with_the_processor(changes, monkeypatch):
     eq, used = sb.equation("phi43", **changes), []
@@ -171,7 +170,7 @@ def test_on_a_gpu_it_is_used_and_agrees_with_the_processor(changes, monkeypatch)
     assert torch.equal(single.u, again.u) and torch.equal(single.dw, again.dw)
 
 
-@pytest.mark.skipif(not CUDA, reason="needs a CUDA device")
+@pytest.mark.gpu
 def test_a_file_that_does_not_compile_is_warned_of_once_and_done_without(monkeypatch):
     monkeypatch.setattr(cubic_walk, "_shape", lambda *_: ((("POINTS", "no number"),), 32, 0))
     eq = sb.equation("phi43", points=7, truncation=6, frames=8, steps=8)

@@ -68,6 +68,18 @@ def test_a_cluster_chooses_its_gpus(monkeypatch):
         gen.check_where("tpu9", "ray")
 
 
+def test_a_device_that_is_not_here(monkeypatch):
+    monkeypatch.setattr(gen.torch.cuda, "is_available", lambda: True)
+    monkeypatch.setattr(gen.torch.cuda, "device_count", lambda: 2)
+    for device in ("cpu", "cuda", "cuda:1"):
+        gen.check_device(device)
+    with pytest.raises(UserError, match="device cuda:2 was asked for, but the last one here is cuda:1"):
+        gen.check_device("cuda:2")
+    for device in ("mps", "meta", "tpu", ""):
+        with pytest.raises(UserError, match=f"unknown device '{device}'"):
+            gen.check_device(device)
+
+
 @pytest.mark.parametrize("words", [["generate", "phi41"], ["table", "wave-dirichlet", "--run"]])
 def test_an_unknown_engine_is_one_line(words, tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)

@@ -9,7 +9,8 @@ import pandas as pd
 import pytest
 
 import spdebench
-from spdebench.data.flat import LAYOUTS, guess_tags, read_flat, write_flat
+from flat_files import read_flat
+from spdebench.data.flat import LAYOUTS, guess_tags, write_flat
 from spdebench.data.published import export_published, import_published
 from spdebench.errors import UserError
 

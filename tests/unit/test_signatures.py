@@ -10,7 +10,6 @@ import torch
 from spdebench.errors import UserError
 from spdebench.signatures import (
     log_signature,
-    log_signature_windows,
     signature,
     signature_of_increments,
     signature_size,
@@ -72,14 +71,6 @@ def test_the_input_is_left_alone() -> None:
     assert torch.equal(z, before)
 
 
-def test_windows_are_the_log_signatures_of_the_pieces() -> None:
-    x = paths(3, 12, 2)  # 11 pieces in windows of 4, 4, 3
-    found = log_signature_windows(x, 4)
-    expected = [log_signature(x[:, a:b]) for a, b in ((0, 5), (4, 9), (8, 12))]
-    torch.testing.assert_close(found, torch.stack(expected, dim=1))
-    torch.testing.assert_close(log_signature_windows(x, 11)[:, 0], log_signature(x))
-
-
 @pytest.mark.parametrize(
     ("call", "line"),
     [
@@ -90,7 +81,6 @@ def test_windows_are_the_log_signatures_of_the_pieces() -> None:
         (lambda: signature(torch.zeros(1, 2), 2), "at least 2 points"),
         (lambda: signature(torch.zeros(4, 2), 2, backend="iisignature"), "torch or pysiglib"),  # type: ignore[arg-type]
         (lambda: log_signature(torch.zeros(1, 2)), "at least 2 points"),
-        (lambda: log_signature_windows(torch.zeros(5, 2), 5), "1..4"),
         (lambda: with_time(torch.zeros(5, 2), torch.zeros(4)), "5 times"),
     ],
 )

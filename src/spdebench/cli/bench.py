@@ -28,13 +28,17 @@ def data(
     equation: Annotated[str, typer.Argument(help="One equation instead of the standard cases.")] = "",
     words: Words = None,
     only: Annotated[str, typer.Option(help="One standard case, such as 'phi41' or 'phi41 dirichlet'.")] = "",
-    n: Annotated[int, typer.Option("-n", help="Samples of each case (0: enough for a steady rate).")] = 0,
+    n: Annotated[
+        int | None, typer.Option("-n", help="Samples of each case; by default enough for a steady rate.")
+    ] = None,
     device: Device = "cpu",
     as_json: Json = False,
 ) -> None:
     """Generation against its floor (as many normals, and the same transforms), ms a sample, one thread."""
     torch.set_num_threads(1)
     check_device(device)
+    if n is not None and n < 1:
+        raise UserError(f"-n must be at least 1, got {n}")
     if equation:
         cases = {
             " ".join([equation, *(words or [])]): spec.build(
@@ -48,7 +52,7 @@ def data(
     rows = []
     for label, one in cases.items():
         if only in ("", label):
-            t = bench_equation(one, n, device, label)
+            t = bench_equation(one, n or 0, device, label)
             rows.append(
                 {
                     "case": label,

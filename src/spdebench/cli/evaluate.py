@@ -12,6 +12,7 @@ from spdebench.data import open_dataset
 from spdebench.data.generate import check_device
 from spdebench.data.predictions import ensembles, read_prediction
 from spdebench.errors import UserError
+from spdebench.files import plain_name
 from spdebench.metrics import PAPER
 from spdebench.metrics import evaluate as score
 from spdebench.metrics import floors as marks
@@ -34,9 +35,17 @@ def evaluate(
     as_json: Json = False,
 ) -> None:
     """Score a prediction: all metrics, intervals over test samples, and on request what the scores can mean."""
+    if not prediction.exists():
+        raise UserError(f"no such file or folder: {prediction}")
     if prediction.is_dir():
+        if rows or no_t0 or floors:
+            raise UserError("--rows, --no-t0 and --floors are for a prediction, not for a run's folder")
+        if label and truth is None:
+            raise UserError("--label names the scores on another dataset: give it with --truth FILE")
         _of_run(prediction, truth, metrics, label, device, as_json)
         return
+    if label:
+        raise UserError("--label is for a run's folder; the scores of a prediction are only shown")
     if truth is None:
         raise UserError("a prediction needs the dataset with the true u: --truth FILE")
     dataset = open_dataset(truth)
@@ -72,7 +81,7 @@ def _of_run(folder: Path, truth: Path | None, metrics: str, label: str, device: 
         found: dict[str, Any] = run.record["scores"]
     else:
         check_device(device)
-        found = score_on(run, part_for(run, truth), label or truth.stem, device=device)["scores"]
+        found = score_on(run, part_for(run, truth), plain_name(label or truth.stem, "--label"), device=device)["scores"]
     wanted = {"paper": PAPER, "default": tuple(found), "all": tuple(found)}.get(metrics, tuple(metrics.split(",")))
     missing = [name for name in wanted if name not in found]
     if missing and metrics not in ("paper", "default", "all"):

@@ -27,6 +27,7 @@ from spdebench.cli import (
 from spdebench.engines import keep_freed_memory
 from spdebench.errors import FoldingWarning, UserError
 from spdebench.registry import extend
+from spdebench.version import __version__
 
 app = typer.Typer(
     name="spdebench",
@@ -53,12 +54,21 @@ app.add_typer(bench.app, name="bench")
 app.command("doctor")(doctor.doctor)
 
 
+def _version(asked: bool) -> None:
+    if asked:
+        typer.echo(f"spdebench {__version__}")
+        raise typer.Exit
+
+
 @app.callback()
 def common(
     files: Annotated[
         list[str] | None,
         typer.Option("--with", help="A Python file that declares an equation, model, metric or scheme of yours."),
     ] = None,
+    version: Annotated[
+        bool, typer.Option("--version", is_eager=True, callback=_version, help="Print the version and exit.")
+    ] = False,
 ) -> None:
     """The benchmark for learning stochastic PDEs."""
     extend(files or ())
@@ -79,6 +89,9 @@ def main(arguments: list[str] | None = None) -> None:
     except BrokenPipeError:
         sys.exit(1)
     except Exception as error:
+        if type(error).__name__ == "NoArgsIsHelpError":  # a group without a word: the help is the message
+            sys.stderr.write(f"{error.format_message().rstrip()}\n")  # type: ignore[attr-defined]
+            sys.exit(2)
         if hasattr(error, "format_message") and hasattr(error, "exit_code"):  # the parser's own complaints
             _fail(" ".join(error.format_message().split()))
         if type(error).__name__ == "Abort":  # the parser's word for Ctrl-C

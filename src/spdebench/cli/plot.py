@@ -29,12 +29,16 @@ def plot(
     words: Words = None,
     out: Annotated[Path | None, typer.Option(help="PNG, SVG or PDF file; by default KIND-TARGET.png here.")] = None,
     n: Annotated[int | None, typer.Option("-n", help="Samples of a study (each has its own default).")] = None,
-    seed: Annotated[int, typer.Option(help="Seed of a study.")] = 0,
+    seed: Annotated[int | None, typer.Option(help="Seed of a study; by default 0.")] = None,
     results: Annotated[Path, typer.Option(help="Figures of runs: folder of run records.")] = Path("results"),
     runs: Annotated[Path, typer.Option(help="Figures of runs: folder of runs.")] = Path("runs"),
 ) -> None:
     """Draw a picture of a dataset, a study of an equation, or a figure of the paper from runs."""
     torch.set_num_threads(1)
+    if n is not None and n < 1:
+        raise UserError(f"-n must be at least 1, got {n}")
+    if (n is not None or seed is not None) and kind in (FIGURES.keys() | report.KINDS.keys()) - report.TABLES.keys():
+        raise UserError(f"-n and --seed are of studies of an equation ({', '.join(report.TABLES)}), not of plot {kind}")
     if kind in FIGURES:
         if target or words:
             raise UserError(f"plot {kind} is drawn from runs and takes no '{target}'; give --results and --runs")
@@ -53,7 +57,7 @@ def plot(
         if kind == "truncation":
             fields = {"sigma": "1", **fields}  # the paper's figure
         equation = spec.build(EQUATIONS[target], fields, target)
-        options = {"seed": seed, **({"n": n} if n else {})}
+        options = {"seed": seed or 0, **({} if n is None else {"n": n})}
         figure = draw(equation, **options)
         table = report.TABLES[kind](equation, **options)
     else:

@@ -12,6 +12,7 @@ from spdebench.cli.output import Device, Json, print_json, size
 from spdebench.data import open_dataset
 from spdebench.data.generate import check_device
 from spdebench.data.predictions import parse_rows
+from spdebench.errors import UserError
 from spdebench.files import replacing
 from spdebench.training import open_run
 from spdebench.training.scoring import check_part, part_for, predict_part
@@ -27,6 +28,8 @@ def predict(
 ) -> None:
     """Predict u for the initial data and the noise of a dataset."""
     check_device(device)
+    if out.suffix != ".npy":
+        raise UserError(f"--out is a .npy file, got {out.name}")
     opened, dataset = open_run(run), open_dataset(data)
     start, stop = parse_rows(rows, len(dataset))
     part = part_for(opened, dataset, "rows", rows=slice(start, stop))

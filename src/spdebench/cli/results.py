@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from spdebench.errors import UserError
 from spdebench.experiments import records
 from spdebench.files import write_text
 from spdebench.report import headline
@@ -22,6 +23,8 @@ def results(
 ) -> None:
     """Write how ours stand beside all published numbers, from run records alone; and README's headline."""
     known = records.read(folder)
+    if not known:
+        raise UserError(f"no run record in {folder}; choose another with --results, or make runs: spdebench table")
     text = page(known)
     if readme is not None:
         headline.write(known, readme)

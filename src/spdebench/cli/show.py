@@ -68,8 +68,8 @@ def show(
     if name in METRICS and name not in EQUATIONS:
         _show_metric(name, words or [], as_json)
         return
-    if name in SCHEMES and not words:
-        typer.echo(inspect.getdoc(SCHEMES[name]))
+    if name in SCHEMES and name not in EQUATIONS:
+        _show_scheme(name, words or [], as_json)
         return
     if name not in EQUATIONS:
         raise unknown("equation, model, metric or scheme", name, [*EQUATIONS, *MODELS, *METRICS, *SCHEMES])
@@ -175,6 +175,13 @@ def _settings(name: str) -> list[dict[str, Any]]:
             }
         )
     return rows
+
+
+def _show_scheme(name: str, words: list[str], as_json: bool) -> None:
+    if words:
+        raise UserError(f"show {name} takes no key=value; a scheme has no fields, its equations have them")
+    text = inspect.getdoc(SCHEMES[name]) or ""
+    print_json({"name": name, "formula": text}) if as_json else typer.echo(text)
 
 
 def _show_metric(name: str, words: list[str], as_json: bool) -> None:

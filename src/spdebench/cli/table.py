@@ -10,13 +10,14 @@ from typing import Annotated, Any
 import typer
 
 from spdebench.cli.output import Engine, Json, duration, print_json, print_table, size
+from spdebench.data.generate import device_kind
 from spdebench.errors import UserError, unknown
 from spdebench.experiments import plan, records
 from spdebench.experiments.base import EDITIONS, Edition, Table
 from spdebench.experiments.campaign import Campaign
 from spdebench.experiments.catalogue import TABLES
 from spdebench.experiments.catalogue import table as find
-from spdebench.experiments.fill import fill
+from spdebench.experiments.fill import fill, narrowed
 from spdebench.experiments.run import Means, Outcome, Places, fill_missing
 from spdebench.report.tables import FORMATS, render, tidy
 
@@ -26,14 +27,17 @@ def table(
     plan_only: Annotated[bool, typer.Option("--plan", help="Say what is done and missing, and what it costs.")] = False,
     run: Annotated[bool, typer.Option("--run", help="Make the missing runs.")] = False,
     budget: Annotated[str, typer.Option(help="Time for --run, such as 25m or 1h30m.")] = "",
-    only: Annotated[str, typer.Option(help="With --plan or --run: models or parts of labels, with commas.")] = "",
+    only: Annotated[str, typer.Option(help="Of these cells only: models or parts of labels, with commas.")] = "",
     seeds: Annotated[int, typer.Option(help="Training seeds of each cell.")] = 3,
     edition: Annotated[str, typer.Option(help="Which edition of the data: paper or converged.")] = "paper",
     format: Annotated[str, typer.Option(help="text, md, latex, csv or html.")] = "text",
     results: Annotated[Path, typer.Option(help="Folder of run records.")] = Path("results"),
     runs: Annotated[Path, typer.Option(help="Folder of runs.")] = Path("runs"),
     data: Annotated[Path, typer.Option(help="Folder of datasets.")] = Path("data"),
-    device: Annotated[str, typer.Option(help="cpu or cuda; several (cuda:0,cuda:1) take turns.")] = "cpu",
+    device: Annotated[
+        str,
+        typer.Option(help="cpu or cuda; several (cuda:0,cuda:1) take turns; --plan takes those of other machines too."),
+    ] = "cpu",
     jobs: Annotated[int | None, typer.Option(help="Runs side by side (local: 1; ray: what the cluster holds).")] = None,
     engine: Engine = "local",
     per_gpu: Annotated[int, typer.Option(help="Runs that share a GPU (0: --jobs decides; on a cluster 1).")] = 0,
@@ -47,15 +51,17 @@ def table(
     _check(plan_only, run, budget, format, edition, jobs)
     _check_engine(run, engine, per_gpu, device)
     means = Means(jobs, engine, per_gpu, progress=sys.stderr.isatty() and not as_json)
+    devices = tuple(device.split(","))
+    for each in devices:
+        device_kind(each)  # one of another machine is fine to plan for; --run looks for it here
     chosen = list(TABLES) if name == "all" else [find(name)]
     which: Edition = "paper" if edition == "paper" else "converged"
     known = records.read(results)
     if not plan_only and not run:
-        _show(chosen, known, seeds, which, format, as_json)
+        _show(chosen, known, seeds, which, only, format, as_json)
         return
     cells = [cell for each in chosen for cell in each.cells(seeds, which)]
     kept = plan.only(cells, only)
-    devices = tuple(device.split(","))
     todo = plan.jobs(kept, known, runs, devices[0])
     if plan_only:
         facts = plan.overview(kept, todo, data)
@@ -71,7 +77,7 @@ def table(
     campaign = Campaign(tables=names, seeds=seeds, edition=which, only=only, device=devices[0])
     outcomes = _run(todo, places, means, campaign, seconds, as_json)
     if name != "all" and not as_json:
-        _show(chosen, records.read(results), seeds, which, format, False)
+        _show(chosen, records.read(results), seeds, which, only, format, False)
     if any(o.state in ("failed", "kept") for o in outcomes):
         raise typer.Exit(1)
 
@@ -98,8 +104,14 @@ def _check_engine(run: bool, engine: str, per_gpu: int, device: str) -> None:
         )
 
 
-def _show(chosen: list[Table], known: dict[str, Any], seeds: int, edition: Edition, format: str, as_json: bool) -> None:
+def _show(
+    chosen: list[Table], known: dict[str, Any], seeds: int, edition: Edition, only: str, format: str, as_json: bool
+) -> None:
     filled = [fill(each, known, seeds, edition) for each in chosen]
+    if only:
+        kept = {id(cell) for cell in plan.only([e.cell for each in filled for e in each.entries], only)}
+        narrow = [narrowed(each, lambda cell: id(cell) in kept) for each in filled]
+        filled = [each for each in narrow if each.entries]
     if as_json:
         print_json([row for each in filled for row in tidy(each)])
         return

@@ -19,7 +19,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -94,15 +94,6 @@ _TAGS = (
 )
 
 
-class Flat(NamedTuple):
-    """The arrays of a flat file as (N, T, X, ..), without padding."""
-
-    coordinates: dict[str, np.ndarray]
-    W: np.ndarray
-    sol: np.ndarray
-    eps: float | None
-
-
 # --- plain arrays -------------------------------------------------------------------------------------------------
 def write_flat(
     path: Path,
@@ -167,22 +158,6 @@ def _padded(array: np.ndarray, shape: tuple[int, ...]) -> np.ndarray:
     out = np.full(shape, np.nan, dtype=array.dtype)
     out[tuple(slice(size) for size in array.shape)] = array
     return out
-
-
-def read_flat(path: Path, layout: Layout) -> Flat:
-    """All of a flat file at once, W in float64 and sol in float32; `import_published` goes through it in blocks."""
-    source = Source(Path(path))
-    coordinates = source.coordinates(layout)
-    n, sizes = source.shape(layout, coordinates)
-    full = np.empty((n, *(sizes[a] for a in layout.house)), dtype=bool)
-    w = np.empty(layout.trim(full, layout.w_padding).shape, dtype=np.float64)
-    sol = np.empty(layout.trim(full, layout.sol_padding).shape, dtype=np.float32)
-    done = 0
-    for some_w, some_sol in source.blocks(layout, sizes):
-        rows = slice(done, done + len(some_w))
-        w[rows], sol[rows] = layout.trim(some_w, layout.w_padding), layout.trim(some_sol, layout.sol_padding)
-        done = rows.stop
-    return Flat(coordinates, w, sol, source.eps())
 
 
 class Source:

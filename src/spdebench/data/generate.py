@@ -119,7 +119,7 @@ def _make_chunks(
     if report and (found := identity.n - sum(len(identity.rows(i)) for i in todo)):
         report(0, found, 0.0)
     share = GPU_SHARE if engine == "ray" else 1.0 / (workers or 1)
-    need = Need(memory_of(identity), share if _kind(device) == "cuda" else 0.0, place=device)
+    need = Need(memory_of(identity), share if device_kind(device) == "cuda" else 0.0, place=device)
     units = [_Unit(text, i, str(parts), device) for i in todo]
     with closing(run(make_part, units, workers, engine=engine, needs=need)) as results:
         for index, largest, host in results:
@@ -186,7 +186,7 @@ def assemble(identity: DatasetSpec, parts: Path, path: Path, device: str) -> Non
         for index in range(identity.chunks):
             arrays = read_part(identity, parts, index)
             if arrays is None:  # damaged since it was written: made again
-                if _kind(device) == "cuda" and not torch.cuda.is_available():  # it came from a cluster
+                if device_kind(device) == "cuda" and not torch.cuda.is_available():  # it came from a cluster
                     raise UserError(f"chunk {index} of {path.name} is damaged; type the same command again")
                 make_part(_Unit(canonical_json(identity.to_dict()), index, str(parts), device))
                 arrays = read_part(identity, parts, index)
@@ -200,16 +200,25 @@ def _part_path(folder: Path, index: int) -> Path:
 
 
 # --- before anything is computed ----------------------------------------------------------------------------------
-def _kind(device: str) -> str:
+def device_kind(device: str) -> str:
+    """cpu or cuda; it need not be a device of this machine."""
     try:
-        return torch.device(device).type
+        kind = torch.device(device).type
     except RuntimeError:
-        raise UserError(f"unknown device '{device}'; use cpu or cuda") from None
+        kind = ""
+    if kind not in ("cpu", "cuda"):
+        raise UserError(f"unknown device '{device}'; use cpu or cuda")
+    return kind
 
 
 def check_device(device: str) -> None:
-    if _kind(device) == "cuda" and not torch.cuda.is_available():
+    """Refuse a device that is not here."""
+    if device_kind(device) != "cuda":
+        return
+    if not torch.cuda.is_available():
         raise UserError("device cuda was asked for, but none can be used here; use --device cpu")
+    if (torch.device(device).index or 0) >= (count := torch.cuda.device_count()):
+        raise UserError(f"device {device} was asked for, but the last one here is cuda:{count - 1}")
 
 
 def check_where(device: str, engine: str) -> None:
@@ -217,7 +226,7 @@ def check_where(device: str, engine: str) -> None:
     check_engine(engine)
     if engine == "local":
         check_device(device)
-    elif _kind(device) == "cuda" and device != "cuda":
+    elif device_kind(device) == "cuda" and device != "cuda":
         raise UserError(f"with --engine {engine} the cluster chooses the GPU: use --device cuda, not {device}")
 
 

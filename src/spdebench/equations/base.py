@@ -63,13 +63,12 @@ class Monomial:
 @dataclass(frozen=True)
 class Rule:
     """How trees grow: the kernel of L gains ``kernel_degree``, the noise has ``noise_degree`` (parabolic or hyperbolic
-    scaling of the equation), and the monomials say which products are planted. ``analytic`` marks a smooth function
-    that the monomials replace by its Taylor polynomial at 0."""
+    scaling of the equation), and the monomials say which products are planted; a smooth function stands in
+    them as its Taylor polynomial at 0."""
 
     kernel_degree: float
     noise_degree: float
     monomials: tuple[Monomial, ...]
-    analytic: bool = False
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -76,4 +76,4 @@ class Wave(Equation, name="wave"):
         """cos(pi u) = 1 - pi^2 u^2/2 + O(u^4): with u^2 this is 1 + (1 - pi^2/2) u^2."""
         quadratic = self.forcing * (1 - math.pi**2 / 2)
         terms = (Monomial(self.forcing, (0,)), Monomial(quadratic, (2,)), Monomial(self.sigma, (1,), noise=True))
-        return Rule(1.0, -1.0, terms, analytic=True)
+        return Rule(1.0, -1.0, terms)

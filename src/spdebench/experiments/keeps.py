@@ -8,7 +8,6 @@ Only runs of cells that ask (`Want.keeps`) have them, so that records stay small
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -21,7 +20,7 @@ from spdebench.errors import UserError
 from spdebench.tasks import Part
 from spdebench.training import Run
 from spdebench.training.folder import locked, write_json
-from spdebench.training.scoring import predict_part
+from spdebench.training.scoring import predict_part, rounded
 
 POINTS = 128  # the most points of a curve over space
 EPOCHS = 60  # the most lines of a log
@@ -40,7 +39,7 @@ def moments(run: Run, test: Callable[[], Part]) -> dict[str, Any]:
     step = -(-truth.shape[-1] // POINTS)
     return {
         "frames": frames,
-        "times": [_short(part.times[k]) for k in frames],
+        "times": [rounded(part.times[k]) for k in frames],
         "start": part.grid.lower[0],
         "step": step * part.grid.spacing[0],
         "samples": len(part),
@@ -53,7 +52,7 @@ def _curves(u: NDArray[np.floating[Any]]) -> dict[str, list[list[float | None]]]
     """u (N F X) -> mean and variance, a line a frame."""
     values = u.astype(np.float64)
     found = {"mean": values.mean(0), "variance": values.var(0, ddof=1)}
-    return {name: [[_short(x) for x in line] for line in lines.tolist()] for name, lines in found.items()}
+    return {name: [[rounded(x) for x in line] for line in lines.tolist()] for name, lines in found.items()}
 
 
 def log(run: Run, test: Callable[[], Part]) -> dict[str, Any]:
@@ -65,12 +64,8 @@ def log(run: Run, test: Callable[[], Part]) -> dict[str, Any]:
     chosen = {round(k) for k in np.linspace(0, len(lines) - 1, min(len(lines), EPOCHS - 1))} if lines else set()
     best = next((k for k, line in enumerate(lines) if line["epoch"] == run.record["best_epoch"]), None)
     shown = [lines[k] for k in sorted(chosen | ({best} if best is not None else set()))]
-    losses = {key: [_short(line[key]) for line in shown] for key in ("train", "val")}
+    losses = {key: [rounded(line[key]) for line in shown] for key in ("train", "val")}
     return {"epoch": [int(line["epoch"]) for line in shown], **losses}
-
-
-def _short(value: float) -> float | None:
-    return float(f"{value:.4g}") if math.isfinite(value) else None
 
 
 # --- reading what anyone may have written -------------------------------------------------------------------------

@@ -36,6 +36,8 @@ def read(folder: str | os.PathLike[str] = "results") -> dict[str, Record]:
     found: dict[str, Record] = {}
     place = Path(folder)
     try:
+        if place.exists() and not place.is_dir():
+            raise UserError(f"{place} is a file, no folder of run records; choose another with --results")
         files = sorted(place.glob("*.jsonl")) if place.exists() else []
         for path in files:
             _merge_lines(found, _text(path), path)

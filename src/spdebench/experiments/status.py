@@ -147,15 +147,16 @@ def _reason(path: Path) -> str:
 
 
 def _others(runs: Path, known: set[str], rates: Rates) -> dict[str, RunState]:
-    """Runs that were made one by one."""
+    """Runs that were made one by one; one of a sweep is done when it is trained, for it is not tested."""
     found: dict[str, RunState] = {}
     for path in sorted(runs.glob("*/spec.json")):
         folder = path.parent
         if folder.name in known:
             continue
         try:
-            spec: RunSpec = open_run(folder).spec
-            done = (folder / "record.json").exists() and not held(folder)
+            run = open_run(folder)
+            spec: RunSpec = run.spec
+            done = (run.finished or run.trained) and not held(folder)
             found[folder.name] = (
                 RunState(folder.name, "done") if done else _unfinished(spec, folder, rates.seconds(spec), rates)
             )

@@ -44,17 +44,22 @@ def relative_measurement(error: np.ndarray, size: np.ndarray, p: float) -> Measu
 
 
 @dataclass(frozen=True)
-class RelativeLp(Metric, name="rel_l2"):
-    """(1/N) sum_n ( sum_ij |e|^p / sum_ij |U|^p )^{1/p}, p = 2.
-
-    Source: the paper, "Relative L2 Error". Samples with U = 0 are excluded and counted. ``pooled`` is the ratio of the
-    sums over all samples. The curve is the same ratio at each time.
-    """
+class _Power(Metric):
+    """What sums p-th powers."""
 
     p: float = 2.0
 
     def __post_init__(self) -> None:
         require(self.p >= 1, f"{self.name}: p must be at least 1, got {self.p}")
+
+
+@dataclass(frozen=True)
+class RelativeLp(_Power, name="rel_l2"):
+    """(1/N) sum_n ( sum_ij |e|^p / sum_ij |U|^p )^{1/p}, p = 2.
+
+    Source: the paper, "Relative L2 Error". Samples with U = 0 are excluded and counted. ``pooled`` is the ratio of the
+    sums over all samples. The curve is the same ratio at each time.
+    """
 
     def measure(self, pair: Pair, *, samples: bool = True) -> Measurement:
         return relative_measurement(*power_sums(pair, self.p), self.p)
@@ -71,16 +76,11 @@ class RelativeL1(RelativeLp, name="rel_l1"):
 
 
 @dataclass(frozen=True)
-class AbsoluteLp(Metric, name="l2"):
+class AbsoluteLp(_Power, name="l2"):
     """(1/N) sum_n ( sum_ij dx^d dt |e|^p )^{1/p}, p = 2.
 
     Source: the norm of L^p(box x [0, T]); refining the grid leaves it unchanged. The curve is the norm in space.
     """
-
-    p: float = 2.0
-
-    def __post_init__(self) -> None:
-        require(self.p >= 1, f"{self.name}: p must be at least 1, got {self.p}")
 
     def measure(self, pair: Pair, *, samples: bool = True) -> Measurement:
         error = power_sums(pair, self.p)[0] * (pair.grid.volume / pair.space)

@@ -68,7 +68,7 @@ class FNO(OperatorModel, name="fno"):
 
     @classmethod
     def largest_modes(cls, setting: Setting) -> tuple[int, ...]:
-        return (*(n // 2 for n in setting.grid.points), setting.frames // 2 + 1)
+        return FourierTrunk.largest_modes(setting)
 
     def prepare(self, batch: Batch) -> Features:
         if batch.dw.shape[1] != self.setting.frames:

@@ -98,7 +98,7 @@ def _beaten(tables: Sequence[Filled]) -> list[str]:
             if not plain:
                 continue
             key = tuple(d for e in plain for d in e.digests)
-            problem = problems.setdefault(key, _Problem(plain[0].cell.runs[0].equation))
+            problem = problems.setdefault(key, _Problem(str(plain[0].cell.runs[0].datasets[0]["equation"])))
             problem.plain += [e.mean for e in plain if e.mean is not None]
             problem.networks |= {e.digests: e.mean for e in here if trained(e) and e.mean is not None}
     known = [p for p in problems.values() if p.networks]
@@ -106,10 +106,10 @@ def _beaten(tables: Sequence[Filled]) -> list[str]:
         return []
     words = []
     for equation in dict.fromkeys(p.equation for p in known):
-        here = [p for p in known if p.equation == equation]
-        lonely = sum(p.ahead and len(p.networks) == 1 for p in here)
+        its = [p for p in known if p.equation == equation]
+        lonely = sum(p.ahead and len(p.networks) == 1 for p in its)
         alone = f" ({lonely} with one network only)" if lonely else ""
-        words.append(f"{equation} {sum(p.ahead for p in here)} of {len(here)}{alone}")
+        words.append(f"{equation} {sum(p.ahead for p in its)} of {len(its)}{alone}")
     return [
         "Regression without a network (`linear` or `trees`) is ahead of every trained model on "
         f"{sum(p.ahead for p in known)} of {len(known)} problems (data and task): {', '.join(words)}.",

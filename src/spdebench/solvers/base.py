@@ -43,7 +43,6 @@ class Scheme(ABC):
     name: ClassVar[str]
     noise_form: ClassVar[Literal["spectral", "physical"]]
     order: ClassVar[int]  # in time, for smooth problems without noise
-    impulse: ClassVar[bool] = False  # whether noise enters at the start of the interval rather than evenly
 
     def __init_subclass__(cls, name: str | None = None, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)

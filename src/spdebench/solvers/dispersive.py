@@ -21,7 +21,6 @@ class NormalForm(Scheme, name="normal_form"):
 
     noise_form = "spectral"
     order = 4
-    impulse = True
     iterations = 2
 
     def prepare(self) -> None:

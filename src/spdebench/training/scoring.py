@@ -119,7 +119,7 @@ def summary(scores: Scores) -> dict[str, Any]:
         "scores": {
             row["metric"]: {key: _finite(row[key]) for key in ("value", "low", "high")} for row in scores.rows()
         },
-        "samples": {"rel_l2": [_rounded(x) for x in scores["rel_l2"].samples]},  # type: ignore[union-attr]
+        "samples": {"rel_l2": [rounded(x) for x in scores["rel_l2"].samples]},  # type: ignore[union-attr]
     }
 
 
@@ -127,7 +127,8 @@ def _finite(value: float | None) -> float | None:
     return None if value is None or not math.isfinite(value) else float(value)
 
 
-def _rounded(value: float) -> float | None:
+def rounded(value: float) -> float | None:
+    """Four digits; None where it is not finite."""
     return float(f"{value:.4g}") if math.isfinite(value) else None
 
 

@@ -46,6 +46,8 @@ class Means:
 
     def __post_init__(self) -> None:
         spec.check(self, "training")
+        if self.checkpoint < 0:
+            raise UserError(f"training: checkpoint is seconds, at least 0, got {self.checkpoint:g}")
 
 
 def train(

@@ -2,43 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-
 import pytest
 import torch
+from on_cuda import close_and_again, normal
 from torch import Tensor, nn
 
 from spdebench.models.layers.attention import GalerkinAttention, GalerkinBlock
-from spdebench.models.layers.fused import fusable, plainly
 from spdebench.models.layers.gate import gate
 from spdebench.models.layers.linear import Linear
 from spdebench.models.layers.mlp import MLP, mlp
 from spdebench.models.layers.norm import LayerNorm
 
-pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
-
-
-def evaluated(work: Callable[[], Tensor], inputs: Sequence[Tensor]) -> list[Tensor]:
-    """Value of ``work`` and gradients for weights none of whose sums is near 0."""
-    out = work()
-    weights = 1.5 + torch.randn(out.shape, generator=torch.Generator().manual_seed(1)).to(out)
-    return [out, *torch.autograd.grad(out, inputs, weights)]
-
-
-def close(work: Callable[[], Tensor], inputs: Sequence[Tensor], tolerance: float = 2e-5) -> None:
-    """Our kernels against torch's, relative to the largest entry; and against themselves, run again."""
-    ours_all, again = evaluated(work, inputs), evaluated(work, inputs)
-    with plainly():
-        theirs_all = evaluated(work, inputs)
-    for ours, theirs, same in zip(ours_all, theirs_all, again, strict=True):
-        assert ours.shape == theirs.shape
-        assert float((ours - theirs).abs().max()) <= tolerance * float(theirs.abs().max())
-        assert torch.equal(ours, same)
-
-
-def normal(*shape: int) -> Tensor:
-    generator = torch.Generator().manual_seed(sum(shape))
-    return torch.randn(shape, generator=generator).cuda().requires_grad_()
+pytestmark = [pytest.mark.gpu, pytest.mark.usefixtures("kernels_are_there")]
 
 
 def varied(layer: nn.Module, size: float = 0.3) -> nn.Module:
@@ -46,11 +21,6 @@ def varied(layer: nn.Module, size: float = 0.3) -> nn.Module:
         for p in layer.parameters():
             p.add_(size * torch.randn(p.shape, generator=torch.Generator().manual_seed(p.numel())))
     return layer.cuda()
-
-
-@pytest.fixture(autouse=True)
-def kernels_are_there() -> None:
-    assert fusable(torch.zeros(1, device="cuda"))
 
 
 @pytest.mark.parametrize(
@@ -62,52 +32,52 @@ def kernels_are_there() -> None:
 def test_mlp(rows: int, width: int, hidden: int, out: int, activation: str) -> None:
     """Few rows with relu: where one of many hidden values is within rounding of 0, its slope may be either."""
     layer, x = MLP(width, hidden, out, activation).cuda(), normal(rows, width)  # type: ignore[arg-type]
-    close(lambda: layer(x), [x, *layer.parameters()])
+    close_and_again(lambda: layer(x), [x, *layer.parameters()])
 
 
 @pytest.mark.parametrize("out", [1, 12])
 def test_mlp_added(out: int) -> None:
     layer, x, before = MLP(16, 64, out).cuda(), normal(5, 1111, 16), normal(5, 1111, out)
-    close(lambda: mlp(x, layer[0], layer[2], before=before), [x, before, *layer.parameters()])  # type: ignore[arg-type]
+    close_and_again(lambda: mlp(x, layer[0], layer[2], before=before), [x, before, *layer.parameters()])  # type: ignore[arg-type]
 
 
 def test_gelu_far_out() -> None:
     layer, x = MLP(16, 32, 16).cuda(), normal(999, 16)
-    close(lambda: layer(30.0 * x), [x, *layer.parameters()])
+    close_and_again(lambda: layer(30.0 * x), [x, *layer.parameters()])
 
 
 @pytest.mark.parametrize(("inner", "outer"), [(32, 64), (32, 32), (4, 32), (20, 24), (64, 64), (1, 16), (80, 32)])
 @pytest.mark.parametrize("bias", [True, False])
 def test_linear(inner: int, outer: int, bias: bool) -> None:
     layer, x = Linear(inner, outer, bias=bias).cuda(), normal(51, 129, 20, inner)
-    close(lambda: layer(x), [x, *layer.parameters()])
-    close(lambda: layer(x), list(layer.parameters()))
+    close_and_again(lambda: layer(x), [x, *layer.parameters()])
+    close_and_again(lambda: layer(x), list(layer.parameters()))
 
 
 @pytest.mark.parametrize("shape", [(20, 6528, 32), (3, 7, 20), (5, 1001, 128)])
 def test_layer_norm(shape: tuple[int, ...]) -> None:
     layer, x = varied(LayerNorm(shape[-1])), normal(*shape)
     assert isinstance(layer, LayerNorm)
-    close(lambda: layer(x), [x, *layer.parameters()])
+    close_and_again(lambda: layer(x), [x, *layer.parameters()])
 
     def with_it() -> Tensor:
         beside, normalised = layer.beside(x)
         return beside.sin() + normalised
 
-    close(with_it, [x, *layer.parameters()])
+    close_and_again(with_it, [x, *layer.parameters()])
 
 
 @pytest.mark.parametrize(("samples", "tokens", "width", "heads"), [(20, 6528, 32, 4), (3, 77, 12, 3), (1, 5000, 20, 5)])
 def test_attention(samples: int, tokens: int, width: int, heads: int) -> None:
     layer, x = varied(GalerkinAttention(width, heads)), normal(samples, tokens, width)
     before = normal(samples, tokens, width)
-    close(lambda: layer(x + 0.5, before), [x, before, *layer.parameters()], 1e-4)
-    close(lambda: layer(x), [x, *layer.parameters()], 1e-4)
+    close_and_again(lambda: layer(x + 0.5, before), [x, before, *layer.parameters()], 1e-4)
+    close_and_again(lambda: layer(x), [x, *layer.parameters()], 1e-4)
 
 
 def test_galerkin_block() -> None:
     layer, x = varied(GalerkinBlock(32, 4, 128), 0.1), normal(4, 6528, 32)
-    close(lambda: layer(x), [x, *layer.parameters()], 1e-4)
+    close_and_again(lambda: layer(x), [x, *layer.parameters()], 1e-4)
 
 
 @pytest.mark.parametrize(("shape", "offset"), [((51, 128, 20, 32), 0.0), ((13, 77, 12), 10.0), ((40, 16), 0.0)])
@@ -124,8 +94,8 @@ def test_gate(shape: tuple[int, ...], offset: float, training: bool) -> None:
         return y
 
     seen: list[Tensor] = []
-    close(work, [h, xi, weight, bias], 5e-5)
-    ours, _, theirs = seen
+    close_and_again(work, [h, xi, weight, bias], 5e-5)
+    ours, theirs, _ = seen
     assert float((ours - theirs).abs().max()) <= 1e-5 * float(theirs.abs().max())
 
 

@@ -2,43 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-
 import pytest
 import torch
-from torch import Tensor
+from on_cuda import close, normal
 
 from spdebench.models.layers import attention, linear, spectral
-from spdebench.models.layers.fused import fusable, plainly
 from spdebench.models.layers.mlp import MLP
 from spdebench.models.layers.norm import LayerNorm
 
-pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
-
-
-def close(work: Callable[[], Tensor], inputs: Sequence[Tensor], tolerance: float = 2e-5) -> None:
-    """Value and gradients of ``work`` with our kernels against torch's, relative to the largest entry."""
-
-    def evaluated() -> list[Tensor]:
-        out = work()
-        weights = 1.5 + torch.randn(out.shape, generator=torch.Generator().manual_seed(1)).to(out)  # no sum is near 0
-        return [out, *torch.autograd.grad(out, inputs, weights)]
-
-    ours_all = evaluated()
-    with plainly():
-        theirs_all = evaluated()
-    for ours, theirs in zip(ours_all, theirs_all, strict=True):
-        assert float((ours - theirs).abs().max()) <= tolerance * float(theirs.abs().max())
-
-
-def normal(*shape: int) -> Tensor:
-    generator = torch.Generator().manual_seed(sum(shape))
-    return torch.randn(shape, generator=generator).cuda().requires_grad_()
-
-
-@pytest.fixture(autouse=True)
-def kernels_are_there() -> None:
-    assert fusable(torch.zeros(1, device="cuda"))
+pytestmark = [pytest.mark.gpu, pytest.mark.usefixtures("kernels_are_there")]
 
 
 @pytest.mark.parametrize(("width", "hidden", "out"), [(32, 128, 1), (10, 32, 1), (32, 128, 32), (8, 20, 3)])

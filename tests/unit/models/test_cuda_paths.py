@@ -7,19 +7,15 @@ from typing import Any
 
 import pytest
 import torch
+from on_cuda import evaluated
 from torch import Tensor
 
 from spdebench import build, equation
 from spdebench.models import Features, OperatorModel, ncde_fno
-from spdebench.models.layers.fused import fusable, plainly
+from spdebench.models.layers.fused import plainly
 from spdebench.tasks import TaskSpec
 
-pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
-
-
-@pytest.fixture(autouse=True)
-def kernels_are_there() -> None:
-    assert fusable(torch.zeros(1, device="cuda"))
+pytestmark = [pytest.mark.gpu, pytest.mark.usefixtures("kernels_are_there")]
 
 
 def example(points: int = 128, frames: int = 50, batch: int = 4, **config: Any) -> tuple[OperatorModel, Features]:
@@ -32,11 +28,9 @@ def example(points: int = 128, frames: int = 50, batch: int = 4, **config: Any) 
     return model.cuda(), {k: v.cuda() for k, v in features.items()}
 
 
-def evaluated(model: OperatorModel, features: Features) -> list[Tensor]:
+def gradients(model: OperatorModel, features: Features) -> list[Tensor]:
     """The prediction and all gradients of a sum of it."""
-    out = model(features)
-    weights = 1.5 + torch.randn(out.shape, generator=torch.Generator().manual_seed(1)).to(out)
-    return [t.detach() for t in (out, *torch.autograd.grad(out, list(model.parameters()), weights))]
+    return evaluated(lambda: model(features), list(model.parameters()))
 
 
 def distances(got: list[Tensor], expected: list[Tensor]) -> list[float]:
@@ -72,13 +66,13 @@ def test_value_and_gradients(case: dict[str, Any], monkeypatch: pytest.MonkeyPat
     of a gradient after 200 evaluations, where torch has 1e-6)."""
     calls = solves(monkeypatch)
     model, features = example(**case)
-    got = evaluated(model, features)
+    got = gradients(model, features)
     assert calls == [True]
     with plainly():
-        plain = evaluated(model, features)
+        plain = gradients(model, features)
     assert len(calls) == 1
     assert max(distances(got, plain)) < 1e-4
-    exact = evaluated(copy.deepcopy(model).cpu().double(), {k: v.cpu().double() for k, v in features.items()})
+    exact = gradients(copy.deepcopy(model).cpu().double(), {k: v.cpu().double() for k, v in features.items()})
     ours, theirs = (distances([t.cpu() for t in all_], exact) for all_ in (got, plain))
     assert all(a < 4 * b + 3e-5 for a, b in zip(ours, theirs, strict=True)), (ours, theirs)
 
@@ -86,7 +80,7 @@ def test_value_and_gradients(case: dict[str, Any], monkeypatch: pytest.MonkeyPat
 def test_the_same_numbers_every_time_and_without_gradients(monkeypatch: pytest.MonkeyPatch) -> None:
     calls = solves(monkeypatch)
     model, features = example(batch=20)
-    first, second = evaluated(model, features), evaluated(model, features)
+    first, second = gradients(model, features), gradients(model, features)
     assert all(torch.equal(a, b) for a, b in zip(first, second, strict=True))
     with torch.no_grad():
         assert torch.equal(model(features), first[0])
@@ -110,7 +104,7 @@ def test_a_pass_over_the_first_frames_and_another_over_all() -> None:
 def test_what_is_left_to_torch(case: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
     calls = solves(monkeypatch)
     model, features = example(frames=2, **case)
-    evaluated(model, features)
+    gradients(model, features)
     model, features = example(frames=2)
     features["dw"].requires_grad_()
     model(features).sum().backward()

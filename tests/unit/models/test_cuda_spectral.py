@@ -6,20 +6,14 @@ from typing import Literal
 
 import pytest
 import torch
-from test_cuda_layers import close, normal
+from on_cuda import close, normal
 
 from spdebench.models.layers import spectral
 from spdebench.models.layers.fourier import FourierTrunk
-from spdebench.models.layers.fused import fusable
 from spdebench.models.layers.skip import skip
 from spdebench.models.layers.wavelet import WaveletLayer
 
-pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
-
-
-@pytest.fixture(autouse=True)
-def kernels_are_there() -> None:
-    assert fusable(torch.zeros(1, device="cuda"))
+pytestmark = [pytest.mark.gpu, pytest.mark.usefixtures("kernels_are_there")]
 
 
 @pytest.mark.parametrize(
@@ -46,7 +40,7 @@ def test_contraction(m: int, shape: tuple[int, ...], axis: int) -> None:
 
 
 def test_contraction_is_as_exact_as_float32() -> None:
-    h, matrix = normal(4, 128, 640).detach(), torch.randn(65, 128).cuda()
+    h, matrix = normal(4, 128, 640).detach(), normal(65, 128).detach()
     exact = matrix.double() @ h.double()
     scale = matrix.double().abs() @ h.double().abs()
     assert float(((spectral.contract(matrix, h, 1) - exact).abs() / scale).max()) < 1e-6

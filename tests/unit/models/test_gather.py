@@ -307,7 +307,7 @@ def test_one_product_a_weight_and_not_one_an_evaluation():
     assert backward.counts["sum"] == 2
 
 
-@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
+@pytest.mark.gpu
 @pytest.mark.parametrize(("name", "config"), ONE_EACH)
 def test_a_replayed_graph_gives_the_gradients(name, config):
     model, features, u = double(name, config)

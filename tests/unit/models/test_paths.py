@@ -160,6 +160,7 @@ def test_log_ode_sees_the_order_of_increments_but_never_later_ones():
 
 # --- normalisers --------------------------------------------------------------------------------------------------
 def test_normalisers():
+    torch.manual_seed(0)
     values = 3 + 2 * torch.randn(50, 4, 5)
     scale, number, mean = Scale(), Standard(), Standard((4, 5))
     for n in (scale, number, mean):

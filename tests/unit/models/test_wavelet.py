@@ -10,7 +10,7 @@ import torch
 
 from spdebench.errors import UserError
 from spdebench.models.layers.wavelet import WaveletLayer, analysis, coarse, largest_level, synthesis
-from spdebench.models.layers.wavelet_filters import WAVELETS, scaling_filter
+from spdebench.models.layers.wavelet_filters import scaling_filter
 
 ORTHOGONAL = [f"db{n}" for n in range(1, 9)]
 
@@ -43,7 +43,8 @@ def test_a_filter_is_the_minimum_phase_factor(name):
 
 def test_haar_is_db1_and_names_are_checked():
     assert scaling_filter("haar") == scaling_filter("db1")
-    assert set(WAVELETS) == {"haar", *ORTHOGONAL}
+    with pytest.raises(UserError, match=f"choose from {', '.join([*ORTHOGONAL, 'haar'])}$"):
+        scaling_filter("zzz")
     with pytest.raises(UserError, match="unknown wavelet 'bd6'"):
         scaling_filter("bd6")
 
@@ -138,6 +139,7 @@ def test_the_layer_is_the_whole_transform_with_matrices_on_the_coarsest_bands(sh
 
 
 def test_unit_matrices_leave_the_field_as_it_is():
+    torch.manual_seed(0)
     layer = WaveletLayer(4, (17, 32), "db4", 2)
     with torch.no_grad():
         layer.weight.copy_(torch.eye(4))

@@ -218,6 +218,7 @@ def test_an_empty_validation_is_refused(task):
         Fit(model, data, nothing, TrainOptions())
 
 
+@pytest.mark.slow
 def test_the_loop_costs_little(tmp_path):
     """Against the same steps by hand, with room for noise; `benchmarks/loop.py` has the true figure."""
     phi = sb.equation("phi41", points=64, frames=20, steps=20, truncation=8)

@@ -15,6 +15,7 @@ from spdebench.models.layers.linear import Linear
 from spdebench.models.layers.mlp import MLP
 from spdebench.models.layers.skip import skip
 from spdebench.models.layers.spectral import Fourier, Modes, mix
+from spdebench.tasks import Setting
 
 
 class SpectralWeights(nn.Module):
@@ -62,6 +63,11 @@ class FourierTrunk(nn.Module):
         self.spectral = nn.ModuleList(SpectralWeights(kept, width, published=published) for _ in range(layers))
         self.local = nn.ModuleList(Linear(width, width) for _ in range(layers))
         self.decode = MLP(width, decoder, 1)
+
+    @staticmethod
+    def largest_modes(setting: Setting) -> tuple[int, ...]:
+        """The largest ``modes`` that the grid of the data carries."""
+        return (*(n // 2 for n in setting.grid.points), setting.frames // 2 + 1)
 
     def forward(self, h: Tensor) -> Tensor:
         """(B, T, X.., width) -> u (B, T, X..). Fastest on a view of a (T, X.., B, width) array: samples go next to the

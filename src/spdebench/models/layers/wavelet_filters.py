@@ -52,9 +52,6 @@ _SCALING: dict[str, tuple[float, ...]] = {
 # fmt: on
 _SCALING["haar"] = _SCALING["db1"]
 
-WAVELETS: tuple[str, ...] = tuple(_SCALING)
-"""The names known here."""
-
 
 def scaling_filter(wavelet: str) -> tuple[float, ...]:
     """The synthesis low-pass filter of a wavelet; the other three follow from it (`wavelet.analysis`)."""

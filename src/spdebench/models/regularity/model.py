@@ -118,7 +118,7 @@ class TrunkOnTrees(TreeModel):
 
     @classmethod
     def largest_modes(cls, setting: Setting) -> tuple[int, ...]:
-        return (*(n // 2 for n in setting.grid.points), setting.frames // 2 + 1)
+        return FourierTrunk.largest_modes(setting)
 
     def calibrate(self, features: Features, target: Tensor) -> None:
         self.sizes.fit(features["trees"])

@@ -1,0 +1,14 @@
+"""What tests of models share."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+
+from spdebench.models.layers.fused import fusable
+
+
+@pytest.fixture
+def kernels_are_there() -> None:
+    """A test of a kernel would pass without one, torch against torch."""
+    assert fusable(torch.zeros(1, device="cuda"))
