@@ -21,6 +21,7 @@ def evidence(monkeypatch):
     """The module; what it declares is forgotten afterwards."""
     list(EQUATIONS)
     monkeypatch.setattr(EQUATIONS, "_items", dict(EQUATIONS._items))
+    monkeypatch.syspath_prepend(FILE.parent)
     spec = importlib.util.spec_from_file_location("evidence", FILE)
     module = importlib.util.module_from_spec(spec)
     monkeypatch.setitem(sys.modules, "evidence", module)
@@ -56,3 +57,31 @@ def test_noise_of_the_mean_only_moves_the_solution(evidence, tmp_path):
     task = evidence.Task(evidence.generate(eq, n=20, out=tmp_path))
     assert evidence.moving_mean(task) < 1e-6
     assert float((task.test.u - task.train.u.mean(0)).std()) > 0.01
+
+
+def test_response_of_the_lattice_gives_the_known_variance(evidence):
+    """E X(T)^2 = dt/eps^3 / M^3 sum_k sum_s K(T-s, k)^2 = 0.96805 for phi43's scheme, zero mode included."""
+    eq = evidence.Phi43()
+    response = sys.modules["sizes"].heat_response(eq, 1)
+    dt, eps = eq.horizon / eq.steps, 2 / eq.points
+    total = float((response**2 * eq.grid.multiplicity().flatten()).sum())
+    assert total * dt / eps**3 / eq.points**3 == pytest.approx(0.96805, abs=5e-6)
+
+
+def test_no_choice_of_few_numbers_beats_the_unseen_share(evidence):
+    """min over P of rank w of |K (1 - P)|^2 / |K|^2 is the sum of the smallest eigenvalues of K'K; all of them: 0."""
+    torch.manual_seed(0)
+    kernel = torch.randn(40, 12, dtype=torch.float64)
+    bound = evidence.unseen(kernel.T @ kernel, 5)
+    for _ in range(20):
+        seen = torch.linalg.qr(torch.randn(12, 5, dtype=torch.float64))[0]
+        assert float((kernel - kernel @ seen @ seen.T).norm() / kernel.norm()) >= bound
+    best = torch.linalg.svd(kernel)[2][:5].T
+    assert float((kernel - kernel @ best @ best.T).norm() / kernel.norm()) == pytest.approx(bound)
+    assert evidence.unseen(kernel.T @ kernel, 12) == 0
+
+
+def test_authors_phi42_has_the_variance_that_was_found(evidence):
+    """E X^2 = 1.750e-2 at t = 0.025 with 64 functions an axis, folded on 31 points; nearly so one frame before."""
+    _, _, linear = evidence.authors_phi42(24, 64)
+    assert float(linear[:, -1].square().mean()) == pytest.approx(1.75e-2, rel=0.06)
