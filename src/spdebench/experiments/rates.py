@@ -10,7 +10,6 @@ tells comes from `rates.csv`, whose rows hold for a configuration or, where none
 from __future__ import annotations
 
 import csv
-import json
 import math
 import statistics
 from collections import defaultdict
@@ -24,6 +23,7 @@ from spdebench.errors import UserError
 from spdebench.experiments.base import AnySpec, dataset_of
 from spdebench.experiments.fill import Records
 from spdebench.experiments.solver import SOLVER
+from spdebench.spec import canonical_json
 from spdebench.tasks import TaskSpec
 
 SHARE = 0.5  # of the epochs allowed that a run takes before it stops early, where nothing is known
@@ -83,8 +83,7 @@ class Rates:
 
     def _default(self, row: Mapping[str, str]) -> None:
         """A committed rate, where nothing better is known; of several rows that would serve, the first."""
-        keys = _keys(row["model"], [{"equation": row["equation"]}], json.loads(row["config"] or "{}"))
-        for key in keys if row["config"] else keys[1:]:
+        for key in _known_as(row["model"], row["equation"], row["config"])[0 if row["config"] else 1 :]:
             if not self._rates.get(key):
                 self._rates[key] = [float(row["seconds"]) / float(row["million"])]
 
@@ -113,5 +112,8 @@ class Rates:
 
 def _keys(model: str, datasets: Iterable[Mapping[str, Any]], config: Mapping[str, Any]) -> list[tuple[str, ...]]:
     """From the most to the least alike."""
-    equation = str(next(iter(datasets)).get("equation"))
-    return [(model, equation, json.dumps(config, sort_keys=True)), (model, equation), (model,)]
+    return _known_as(model, str(next(iter(datasets)).get("equation")), canonical_json(config))
+
+
+def _known_as(model: str, equation: str, config: str) -> list[tuple[str, ...]]:
+    return [(model, equation, config), (model, equation), (model,)]

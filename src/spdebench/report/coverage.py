@@ -15,7 +15,7 @@ from spdebench.experiments.solver import SOLVER
 from spdebench.experiments.standing import VERDICTS, Standing
 from spdebench.models import MODELS
 from spdebench.report.costs import MAIN
-from spdebench.report.markup import md_table
+from spdebench.report.markup import md_table, paragraph
 
 SEEDS = 3
 
@@ -34,7 +34,7 @@ def coverage(tables: Sequence[Filled], found: Mapping[str, list[Standing]], figu
     rows.append(["**all**", "", f"**{len(every)} / {wanted}**", *map(str, whole)])
     drawn = [[f"`{f.table.name}`", f"`{f.table.source}`", f"{f.done} / {len(f.entries)}"] for f in figures]
     return [
-        "\n".join([*_counted(every, wanted), *_beaten(tables)]),
+        "\n".join(paragraph(line) for line in (*_counted(every, wanted), *_beaten(tables))),
         md_table(header, rows),
         "Figures that need runs (cells with a run / all):",
         md_table(["figure", "in the paper", "filled"], drawn),
@@ -48,13 +48,13 @@ def _counted(every: Sequence[Standing], wanted: int) -> list[str]:
     ]
     if not every:
         return lines
-    times = sum(not s.compared for s in every)
+    times, far = sum(not s.compared for s in every), sum(s.far for s in every)
     above = Counter(s.verdict for s in every if s.above)
     silent, partly, _ = (above[name] for name in VERDICTS)
     lines.append(
-        f"{len(every) - times - above.total()} lie at or below the published mean + 2 s.d., {above.total()} above it, "
-        f"{silent} of these unexplained and {partly} explained in part; {sum(s.far for s in every)} lie far below "
-        f"(under a quarter); {times} are times, which were taken on other devices and are not compared."
+        f"{len(every) - times - above.total()} lie at or below the published mean + 2 s.d. ({far} under a quarter of "
+        f"it); {above.total()} above it, {silent} of these unexplained and {partly} explained in part; {times} are "
+        "times, which were taken on other devices and are not compared."
     )
     main = [s for s in every if s.entry.cell.metric == MAIN]
     if ratios := [r for s in main if (r := s.entry.ratio) and math.isfinite(r)]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import re
+import textwrap
 from collections.abc import Sequence
 from html import escape
 
@@ -49,6 +50,11 @@ def md_table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
 
 def _md_line(cells: Sequence[str]) -> str:
     return "| " + " | ".join(re.sub(r"(?<!\\)\|", r"\\|", one_line(c)) for c in cells) + " |"
+
+
+def paragraph(text: str) -> str:
+    """Text in lines of at most 120."""
+    return "\n".join(textwrap.wrap(text, 120, break_long_words=False, break_on_hyphens=False))
 
 
 _MARKS = {"\\": "\\\\", "|": "\\|", "<": "&lt;", "&": "&amp;", "`": "\\`", "[": "\\["}

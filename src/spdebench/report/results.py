@@ -5,7 +5,6 @@ Markdown; the same records give the same bytes.
 
 from __future__ import annotations
 
-import textwrap
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
@@ -15,7 +14,7 @@ from spdebench.experiments.fill import Entry, Filled, Group, Records, fill
 from spdebench.experiments.solver import SOLVER
 from spdebench.experiments.standing import VERDICTS, Explanation, Standing, standings
 from spdebench.report.coverage import SEEDS, coverage, trained
-from spdebench.report.markup import md, md_table
+from spdebench.report.markup import md, md_table, paragraph
 from spdebench.report.numbers import multiple, ours, rough, theirs
 
 COMMAND = "spdebench results --out docs/results.md --readme README.md"
@@ -80,12 +79,8 @@ def _reasons(found: Sequence[Standing]) -> list[str]:
     for (verdict, reason), cells in sorted(reasons.items(), key=lambda pair: VERDICTS.index(pair[0][0])):
         header = ["table", "cell", "ours", "published", "ratio"]
         rows = [[f"`{e.cell.table}`", e.cell.label, ours(e), theirs(e), multiple(e)] for e in (s.entry for s in cells)]
-        blocks += [_paragraph(f"**{verdict}.** {reason}"), md_table(header, rows)]
+        blocks += [paragraph(f"**{verdict}.** {reason}"), md_table(header, rows)]
     return blocks
-
-
-def _paragraph(text: str) -> str:
-    return "\n".join(textwrap.wrap(text, 120, break_long_words=False, break_on_hyphens=False))
 
 
 # --- the numbers --------------------------------------------------------------------------------------------------
@@ -96,7 +91,7 @@ def _numbers(filled: Filled, found: Sequence[Standing], records: Records) -> lis
         return []
     by_cell = {id(s.entry): s for s in found}
     blocks = [f"### {filled.table.title}", f"`spdebench table {filled.table.name}`"]
-    blocks += [_paragraph(md(note)) for note in filled.table.notes]
+    blocks += [paragraph(md(note)) for note in filled.table.notes]
     header = ["case", "model", "ours", "published", "ratio", "within", "ms", "speed"]
     for group in groups:
         timed: set[tuple[str, ...]] = set()
