@@ -46,6 +46,8 @@ def evaluate(
         return
     if label:
         raise UserError("--label is for a run's folder; the scores of a prediction are only shown")
+    if device != "cpu":
+        raise UserError("--device is for a run's folder, which predicts; a prediction is scored on the processor")
     if truth is None:
         raise UserError("a prediction needs the dataset with the true u: --truth FILE")
     dataset = open_dataset(truth)
