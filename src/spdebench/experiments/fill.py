@@ -138,7 +138,7 @@ def samples_of(record: Mapping[str, Any], metric: str, part: str) -> list[float]
 def fill(table: Table, records: Records, seeds: int = 3, edition: Edition = "paper") -> Filled:
     """Every cell of the table with what the records know of it."""
     entries = tuple(_entry(cell, records, seeds, edition) for cell in table.cells(seeds, edition))
-    groups = tuple(_group(name, entries) for name in dict.fromkeys(e.cell.group for e in entries))
+    groups = _groups(entries)
     best: dict[Place, str] = {}
     significance: dict[Place, tuple[float, str]] = {}
     for group in groups:
@@ -161,7 +161,7 @@ def _notes(table: Table, entries: tuple[Entry, ...]) -> tuple[str, ...]:
 def narrowed(filled: Filled, keep: Callable[[Cell], bool]) -> Filled:
     """Some cells of it; which is the best of a column is still said of the whole table."""
     entries = tuple(e for e in filled.entries if keep(e.cell))
-    groups = tuple(_group(name, entries) for name in dict.fromkeys(e.cell.group for e in entries))
+    groups = _groups(entries)
     rows = {(e.cell.group, e.cell.column, e.cell.row) for e in entries}
     significance = {place: p for place, p in filled.significance.items() if (*place, filled.best[place]) in rows}
     notes = _notes(filled.table, entries)
@@ -214,6 +214,10 @@ def command_for(cell: Cell, seeds: int = 3, edition: Edition = "paper") -> str:
     extra = "" if seeds == 3 else f" --seeds {seeds}"
     extra += "" if edition == "paper" else f" --edition {edition}"
     return f"spdebench table {cell.table} --run --only {cell.model}{extra}"
+
+
+def _groups(entries: tuple[Entry, ...]) -> tuple[Group, ...]:
+    return tuple(_group(name, entries) for name in dict.fromkeys(e.cell.group for e in entries))
 
 
 def _group(name: str, entries: tuple[Entry, ...]) -> Group:
