@@ -21,7 +21,7 @@ import torch
 from spdebench.data import DatasetSpec
 from spdebench.engines import keep_freed_memory
 from spdebench.errors import FoldingWarning, UserError
-from spdebench.experiments.suite import SUITE
+from spdebench.paper.suite import SUITE
 from spdebench.solvers import simulate
 
 

@@ -23,9 +23,9 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from spdebench import Task, engines, equation, generate
+from spdebench.accel.fused import plainly
 from spdebench.cli.output import print_table
 from spdebench.models.features import prepare_part
-from spdebench.models.layers.fused import plainly
 from spdebench.training.bench import prepared
 from spdebench.training.identity import identify
 from spdebench.training.loop import validation

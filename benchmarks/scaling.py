@@ -22,16 +22,16 @@ from typing import Any
 
 import spdebench as sb
 from spdebench import engines
+from spdebench.campaign.rates import ONCE, Rates
 from spdebench.data import DatasetSpec
 from spdebench.data.generate import _Unit, make_part
-from spdebench.experiments import records
-from spdebench.experiments.catalogue import TABLES
-from spdebench.experiments.rates import ONCE, Rates
-from spdebench.experiments.solver import SOLVER
 from spdebench.files import write_text
 from spdebench.models import MODELS
+from spdebench.paper.catalogue import TABLES
+from spdebench.records import store as records
 from spdebench.report.style import BLUE, GREY, ORANGE, new_figure, save, styled
 from spdebench.spec import canonical_json
+from spdebench.training.solver_row import SOLVER
 
 ROOT = Path(__file__).resolve().parents[1]
 RESULTS = ROOT / "benchmarks" / "results"

@@ -25,7 +25,7 @@ from spdebench.cli.output import print_table
 from spdebench.data import DatasetSpec
 from spdebench.data.store import Writer, made_with
 from spdebench.errors import FoldingWarning
-from spdebench.experiments.suite import SUITE, Row
+from spdebench.paper.suite import SUITE, Row
 from spdebench.solvers import simulate
 
 LEAST = 256 << 20

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import spdebench.cli.status
 import spdebench.cli.table
-from spdebench.experiments.base import Table, data
-from spdebench.experiments.layout import want
+from spdebench.paper.base import Table, data
+from spdebench.paper.layout import want
 
 OWN = data("phi41", points=16, frames=10, steps=10, n=40, truncation=8, kappa=0.0)
 MODELS = {

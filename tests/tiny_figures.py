@@ -5,8 +5,8 @@ from __future__ import annotations
 import dataclasses
 from typing import Any
 
-from spdebench.experiments.base import Table, Want, data
-from spdebench.experiments.layout import by_metric, want
+from spdebench.paper.base import Table, Want, data
+from spdebench.paper.layout import by_metric, want
 
 PHI41 = data("phi41", points=16, frames=10, steps=10, sigma=1.0, truncation=8, n=40)
 PHI42 = data("phi42", points=8, truncation=4, kappa=0.1, n=20, frames=5, steps=20)

@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from spdebench.experiments.base import Table, data
-from spdebench.experiments.layout import by_truncation, want, with_honest
+from spdebench.paper.base import Table, data
+from spdebench.paper.layout import by_truncation, want, with_honest
 
 OWN = data("phi41", points=16, frames=10, steps=10, n=40)
 FIXED = OWN.having(truncation=4, kappa=0.0)

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from ray_cluster import Cluster
-from spdebench.experiments import records
+from spdebench.records import store as records
 
 pytest.importorskip("ray", reason="needs the extra ray")
 pytestmark = pytest.mark.slow

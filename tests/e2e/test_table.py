@@ -10,7 +10,7 @@ import pytest
 
 from spdebench.cli import table as verb
 from spdebench.cli.main import main
-from spdebench.experiments.catalogue import TABLES
+from spdebench.paper.catalogue import TABLES
 from tiny_tables import tiny_table
 
 

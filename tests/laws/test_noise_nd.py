@@ -16,8 +16,9 @@ from spdebench.noise.stream import normal_pairs, sample_states
 def direct_sum(basis, z: torch.Tensor, grid: Grid) -> np.ndarray:
     """The series at the points, one function at a time, straight from the formulas."""
     unit = 2 * np.pi if grid.periodic else np.pi
-    x = [(c - low).numpy() * unit / length
-         for c, low, length in zip(grid.mesh(), grid.lower, grid.lengths, strict=True)]
+    x = [
+        (c - low).numpy() * unit / length for c, low, length in zip(grid.mesh(), grid.lower, grid.lengths, strict=True)
+    ]
     amplitude, total = torch.view_as_real(z).numpy(), 0.0
     for p in range(basis.pairs):
         for member in range(2):
@@ -45,9 +46,20 @@ def boxed(points: tuple[int, ...], boundary: str) -> Grid:
     return Grid(points, (-1.0, 0.5, 0.0)[: len(points)], (1.5, 1.25, 2.0)[: len(points)], boundary)
 
 
-CASES = [("fourier", 6, (16, 16)), ("fourier", 8, (8, 8)), ("fourier", 8, (9, 12)), ("fourier", 8, (7, 5)),
-         ("fourier", 14, (8, 6)), ("fourier", 20, (8, 8)), ("fourier", 4, (6, 7, 8)), ("fourier", 8, (8, 5, 6)),
-         ("sine", 5, (8, 12)), ("sine", 8, (8, 8)), ("sine", 19, (8, 7)), ("sine", 6, (5, 8, 6))]
+CASES = [
+    ("fourier", 6, (16, 16)),
+    ("fourier", 8, (8, 8)),
+    ("fourier", 8, (9, 12)),
+    ("fourier", 8, (7, 5)),
+    ("fourier", 14, (8, 6)),
+    ("fourier", 20, (8, 8)),
+    ("fourier", 4, (6, 7, 8)),
+    ("fourier", 8, (8, 5, 6)),
+    ("sine", 5, (8, 12)),
+    ("sine", 8, (8, 8)),
+    ("sine", 19, (8, 7)),
+    ("sine", 6, (5, 8, 6)),
+]
 
 
 @pytest.mark.parametrize(("name", "truncation", "points"), CASES)
@@ -88,8 +100,10 @@ def test_covariance_is_the_sum_of_eigenfunctions(name, boundary):
     assert torch.all(w.mean(0).abs() <= 4.8 * (want.diagonal() / n).sqrt() + 1e-12)
 
 
-@pytest.mark.parametrize(("name", "dim", "small", "large"), [("fourier", 2, 6, 20), ("fourier", 3, 4, 8),
-                                                             ("sine", 2, 5, 12), ("sine", 2, 6, 13)])
+@pytest.mark.parametrize(
+    ("name", "dim", "small", "large"),
+    [("fourier", 2, 6, 20), ("fourier", 3, 4, 8), ("sine", 2, 5, 12), ("sine", 2, 6, 13)],
+)
 def test_a_smaller_truncation_is_a_projection_of_a_larger_one(name, dim, small, large):
     """The numbers in the stream belong to the wave vectors, so that the low modes are the same to the bit."""
     grid = Grid.unit(24, dim, "periodic" if name == "fourier" else "dirichlet")
@@ -124,8 +138,11 @@ def test_the_numbers_of_one_dimension_are_pinned():
     """The first increment of seed 7, sample 3, J = 4: other numbers here mean other data everywhere."""
     process = Wiener(make_basis("fourier", 4), torch.ones(3, 2, dtype=torch.float64), Grid.unit(8))
     pairs = next(process.blocks(7, [3], 2, 1.0))[0, 0]
-    want = [(0.6923432470153134-1.021791876673982j), (0.5299295442187554+0.8457728243126038j),
-            (0.4772862460776123+0.5262821128803004j)]
+    want = [
+        (0.6923432470153134 - 1.021791876673982j),
+        (0.5299295442187554 + 0.8457728243126038j),
+        (0.4772862460776123 + 0.5262821128803004j),
+    ]
     assert pairs.tolist() == pytest.approx(want, rel=1e-15)
 
 

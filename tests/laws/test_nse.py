@@ -62,8 +62,9 @@ def test_the_product_is_the_advection_by_the_velocity(boundary):
     first, second = torch.sin(x) * torch.sin(y), torch.sin(2 * x) * torch.sin(y)
     omega = first + 0.5 * second
     # Poisson bracket of the two, times the difference of 1/(k^2 + l^2): only the cross terms are left
-    bracket = (torch.sin(x) * torch.cos(y) * 2 * torch.cos(2 * x) * torch.sin(y)
-               - torch.cos(x) * torch.sin(y) * torch.sin(2 * x) * torch.cos(y))
+    bracket = torch.sin(x) * torch.cos(y) * 2 * torch.cos(2 * x) * torch.sin(y) - torch.cos(x) * torch.sin(
+        y
+    ) * torch.sin(2 * x) * torch.cos(y)
     scale = rate * math.pi**2  # d/dx d/dy give the same factor as the Laplacian takes
     want = -0.5 * bracket * scale * (1 / (2 * scale) - 1 / (5 * scale))
     got = grid.inverse(equation("nse", boundary=boundary, forcing=0.0).nonlinear(grid)(grid.transform(omega)[None]))[0]
@@ -98,8 +99,16 @@ def test_the_stepper_conserves_energy_and_enstrophy_to_its_order(edition, order)
     """Drift of the two invariants over [0,1] at nu = sigma = f = 0, as the step is halved."""
     drifts = []
     for steps in (4, 8, 16) if order == 4 else (16, 32, 64):
-        eq = full(edition=edition, storage="spectral", steps=steps, frames=steps, substeps=1, points=32,
-                  solve_points=32, **FREE)
+        eq = full(
+            edition=edition,
+            storage="spectral",
+            steps=steps,
+            frames=steps,
+            substeps=1,
+            points=32,
+            solve_points=32,
+            **FREE,
+        )
         start = 40 * gaussian_field(eq.grid, lambda s: (s + 9) ** -3, 3, [0])
         c = eq.grid.transform(start)
         c = torch.where(streams(eq.grid).abs().sum(0) > 0, c, 0)  # the modes of the product
@@ -133,8 +142,18 @@ def test_mean_enstrophy_grows_by_the_trace_of_the_noise(boundary, edition):
     Euler's explicit step adds dt^2 |F|^2 a step, far below the error here. With Dirichlet data the points lose the
     functions sin(N pi x) only, and J is below N.
     """
-    eq = full(boundary=boundary, edition=edition, viscosity=0.0, forcing=0.0, steps=10, frames=10, sigma=0.02,
-              substeps=1, points=24, solve_points=24)
+    eq = full(
+        boundary=boundary,
+        edition=edition,
+        viscosity=0.0,
+        forcing=0.0,
+        steps=10,
+        frames=10,
+        sigma=0.02,
+        substeps=1,
+        points=24,
+        solve_points=24,
+    )
     u = simulate(eq, 3, range(256), out_dtype=torch.float64).u
     enstrophy = u.square().mean((-2, -1))
     gain = enstrophy[:, -1] - enstrophy[:, 0]
@@ -144,9 +163,17 @@ def test_mean_enstrophy_grows_by_the_trace_of_the_noise(boundary, edition):
     assert error < 0.03 * want
 
 
-@pytest.mark.parametrize(("spectrum", "truncation", "trace"), [
-    ("paper", 32, 497.8), ("paper", 64, 626.6), ("paper", 128, 628.3), ("paper", 256, 628.3),
-    ("reference", 32, 15.9155), ("reference", 256, 15.9155)])
+@pytest.mark.parametrize(
+    ("spectrum", "truncation", "trace"),
+    [
+        ("paper", 32, 497.8),
+        ("paper", 64, 626.6),
+        ("paper", 128, 628.3),
+        ("paper", 256, 628.3),
+        ("reference", 32, 15.9155),
+        ("reference", 256, 15.9155),
+    ],
+)
 def test_trace_is_the_sum_of_the_paper_without_the_zero_mode(spectrum, truncation, trace):
     """Tr Q of ten fields = 10 (sum over k_i = -J/2+1..J/2 of lambda_k - 1); dropped modes do not show."""
     eq = equation("nse", edition="converged", truncation=truncation, spectrum=spectrum)
@@ -269,8 +296,18 @@ def test_solving_again_from_what_is_stored(boundary):
 @pytest.mark.parametrize("edition", ["paper", "converged"])
 def test_strong_order_in_time(edition):
     """Order 1 on coupled paths against 512 steps of edition converged: smooth additive noise, 24 x 24 points, n = 8."""
-    eq = full(points=24, solve_points=24, truncation=6, edition=edition, sigma=0.1, viscosity=5e-3, substeps=1,
-              storage="spectral", kappa=1.0, scale=162.0)
+    eq = full(
+        points=24,
+        solve_points=24,
+        truncation=6,
+        edition=edition,
+        sigma=0.1,
+        viscosity=5e-3,
+        substeps=1,
+        storage="spectral",
+        kappa=1.0,
+        scale=162.0,
+    )
     reference = paths_at(eq, 512, edition="converged")
     exact = final(reference, range(8))
     errors = [(final(paths_at(eq, s), range(8)) - exact).square().mean((-2, -1)) for s in (8, 16, 32, 64)]
@@ -280,8 +317,9 @@ def test_strong_order_in_time(edition):
 @pytest.mark.parametrize("boundary", ["periodic", "dirichlet"])
 @pytest.mark.parametrize("edition", ["paper", "converged"])
 def test_samples_of_each_edition_are_finite(edition, boundary):
-    eq = equation("nse", edition=edition, boundary=boundary, kappa=1.0,
-                  **{**SMALL, "steps": 40, "truncation": 8, "points": 4})
+    eq = equation(
+        "nse", edition=edition, boundary=boundary, kappa=1.0, **{**SMALL, "steps": 40, "truncation": 8, "points": 4}
+    )
     paths = simulate(eq, 0, range(32))
     assert paths.u.shape == (32, 11, 4, 4)
     assert bool(torch.isfinite(paths.u).all())

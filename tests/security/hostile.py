@@ -167,7 +167,7 @@ def in_little_memory(code: str, arguments: Sequence[object], megabytes: int = 15
         "from spdebench.data.predictions import read_prediction",
         "from spdebench.data.published import import_published",
         "from spdebench.errors import UserError",
-        "from spdebench.experiments.records import read",
+        "from spdebench.records.store import read",
         "from spdebench.training import checkpoints, open_run",
         "torch.set_num_threads(1)",
         "pages = int(open('/proc/self/statm').read().split()[0])",

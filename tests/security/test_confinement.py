@@ -18,8 +18,8 @@ from spdebench.data import generate, open_dataset
 from spdebench.data.published import export_published, import_published
 from spdebench.equations import equation
 from spdebench.errors import UserError
-from spdebench.experiments import records
 from spdebench.files import plain_name, replacing, write_text
+from spdebench.records import store as records
 from spdebench.report.site import build, build_site
 from spdebench.training.folder import sweep_up
 from spdebench.training.train import _claim as claim

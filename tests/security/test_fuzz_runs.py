@@ -17,11 +17,12 @@ from hypothesis import strategies as st
 
 from fake_records import dataset, record
 from spdebench import spec, tensors
+from spdebench.campaign import plan
 from spdebench.equations import EQUATIONS, equation
-from spdebench.experiments import plan, records
-from spdebench.experiments.base import Table
-from spdebench.experiments.fill import fill
 from spdebench.metrics import Scores, evaluate
+from spdebench.paper.base import Table
+from spdebench.paper.fill import fill
+from spdebench.records import store as records
 from spdebench.report.tables import FORMATS, render
 from spdebench.tasks import Task, TaskSpec
 from spdebench.training import open_run, train

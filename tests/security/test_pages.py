@@ -20,8 +20,8 @@ from html_check import check_site
 from spdebench.data import generate, open_dataset
 from spdebench.data.card import render_card
 from spdebench.equations import equation
-from spdebench.experiments.base import Table
-from spdebench.experiments.fill import Filled, fill
+from spdebench.paper.base import Table
+from spdebench.paper.fill import Filled, fill
 from spdebench.report.markup import md, tex
 from spdebench.report.site import build, build_site
 from spdebench.report.tables import FORMATS, render

@@ -11,7 +11,7 @@ import spdebench
 
 ROOT = Path(spdebench.__file__).parent
 LEAVES = {"version", "errors", "registry", "spec", "progress", "files"}
-LEAVES |= {"engines", "kernels", "signatures", "tensors", "timing"}
+LEAVES |= {"engines", "accel", "signatures", "tensors", "timing"}
 FLOW = [
     "grids",
     "noise",
@@ -22,7 +22,9 @@ FLOW = [
     "metrics",
     "models",
     "training",
-    "experiments",
+    "records",
+    "paper",
+    "campaign",
     "report",
     "cli",
 ]

@@ -10,7 +10,7 @@ import pytest
 import torch
 
 import spdebench as sb
-from spdebench.kernels import compiled, source
+from spdebench.accel.load import compiled, source
 from spdebench.noise import Wiener
 from spdebench.solvers import SemiImplicit, cubic_walk, loop
 from spdebench.solvers.cubic import CubicStep

@@ -7,7 +7,7 @@ import pytest
 from spdebench.data.identity import DatasetSpec
 from spdebench.equations import EQUATIONS
 from spdebench.errors import UserError
-from spdebench.experiments import SUITE, configurations
+from spdebench.paper import SUITE, configurations
 
 COUNTS = {"Phi41-S": 32, "Phi41-L": 32, "KdV": 20, "Wave": 16, "NSE": 8, "Phi42": 10, "Phi43": 1, "KPZ": 32}
 

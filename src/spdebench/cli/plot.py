@@ -14,10 +14,10 @@ from spdebench.cli.output import Words, print_table
 from spdebench.data import open_dataset
 from spdebench.equations import EQUATIONS
 from spdebench.errors import UserError, unknown
-from spdebench.experiments import records
-from spdebench.experiments.catalogue import TABLES
-from spdebench.experiments.catalogue import table as find
-from spdebench.experiments.fill import fill
+from spdebench.paper.catalogue import TABLES
+from spdebench.paper.catalogue import table as find
+from spdebench.paper.fill import fill
+from spdebench.records import store as records
 from spdebench.report.paper import FIGURES, Sources
 
 

@@ -8,8 +8,8 @@ from typing import Annotated
 import typer
 
 from spdebench.errors import UserError
-from spdebench.experiments import records
 from spdebench.files import write_text
+from spdebench.records import store as records
 from spdebench.report import headline
 from spdebench.report.results import page
 

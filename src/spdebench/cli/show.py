@@ -14,11 +14,11 @@ from spdebench.cli.output import Json, Words, print_json, print_table, size
 from spdebench.data import DatasetSpec
 from spdebench.equations import EQUATIONS, Equation, equation, renormalise
 from spdebench.errors import UserError, unknown
-from spdebench.experiments.catalogue import TABLES
-from spdebench.experiments.catalogue import table as find
 from spdebench.metrics import METRICS
 from spdebench.models import MODELS
 from spdebench.models.counts import counts
+from spdebench.paper.catalogue import TABLES
+from spdebench.paper.catalogue import table as find
 from spdebench.report import KINDS
 from spdebench.report.paper import FIGURES
 from spdebench.solvers import SCHEMES

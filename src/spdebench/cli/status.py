@@ -7,11 +7,11 @@ from typing import Annotated
 
 import typer
 
+from spdebench.campaign.status import RunState, chosen
+from spdebench.campaign.status import status as look
 from spdebench.cli.output import Json, duration, print_json, print_table
 from spdebench.data.making import Making
-from spdebench.experiments.catalogue import table as find
-from spdebench.experiments.status import RunState, chosen
-from spdebench.experiments.status import status as look
+from spdebench.paper.catalogue import table as find
 
 
 def status(

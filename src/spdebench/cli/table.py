@@ -9,16 +9,17 @@ from typing import Annotated, Any
 
 import typer
 
+from spdebench.campaign import plan
+from spdebench.campaign.request import Campaign
+from spdebench.campaign.run import Means, Outcome, Places, fill_missing
 from spdebench.cli.output import Engine, Json, duration, print_json, print_table, size
 from spdebench.data.generate import device_kind
 from spdebench.errors import UserError, unknown
-from spdebench.experiments import plan, records
-from spdebench.experiments.base import EDITIONS, Edition, Table
-from spdebench.experiments.campaign import Campaign
-from spdebench.experiments.catalogue import TABLES
-from spdebench.experiments.catalogue import table as find
-from spdebench.experiments.fill import fill, narrowed
-from spdebench.experiments.run import Means, Outcome, Places, fill_missing
+from spdebench.paper.base import EDITIONS, Edition, Table
+from spdebench.paper.catalogue import TABLES
+from spdebench.paper.catalogue import table as find
+from spdebench.paper.fill import fill, narrowed
+from spdebench.records import store as records
 from spdebench.report.tables import FORMATS, render, tidy
 
 

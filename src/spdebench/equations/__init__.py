@@ -10,5 +10,16 @@ from spdebench.equations.phi43 import Phi43
 from spdebench.equations.wave import Wave
 
 __all__ = [
-    "EQUATIONS", "KPZ", "NSE", "Equation", "KdV", "Monomial", "Phi41", "Phi42", "Phi43", "Rule", "Wave", "equation",
+    "EQUATIONS",
+    "KPZ",
+    "NSE",
+    "Equation",
+    "KdV",
+    "Monomial",
+    "Phi41",
+    "Phi42",
+    "Phi43",
+    "Rule",
+    "Wave",
+    "equation",
 ]

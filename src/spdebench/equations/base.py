@@ -48,10 +48,10 @@ EQUATIONS: Registry[Equation] = Registry("equation", "equations", _builtin)
 class Monomial:
     """One term of F(u) + G(u) xi: coefficient * p * (xi if noise), with p by ``form``
 
-      product     prod_m (d^m u/dx^m)^powers[m]; no power at all: 1
-      flux        d/dx of that product
-      transport   v.grad u, v the velocity of the vorticity u (powers say nothing)
-      force       the field f = F(0), as the drift has it (powers and coefficient say nothing, but 0: none)
+    product     prod_m (d^m u/dx^m)^powers[m]; no power at all: 1
+    flux        d/dx of that product
+    transport   v.grad u, v the velocity of the vorticity u (powers say nothing)
+    force       the field f = F(0), as the drift has it (powers and coefficient say nothing, but 0: none)
     """
 
     coefficient: float

@@ -65,7 +65,8 @@ def gaussian_field(
     square = (basis.members * unit.to(torch.float64)).square().sum(-1)
     roots = torch.where(square > 0, eigenvalue(square), torch.zeros_like(square)).sqrt().to(device)
     pairs = normal_pairs(
-        sample_states(seed, purpose, samples, device), torch.zeros(1, dtype=torch.int64, device=device),
+        sample_states(seed, purpose, samples, device),
+        torch.zeros(1, dtype=torch.int64, device=device),
         basis.modes.to(device),
     )[:, 0]
     torch.view_as_real(pairs).mul_(roots)

@@ -47,9 +47,7 @@ def moment_maps(prediction: Any, truth: Any, grid: Grid, *, has_t0: bool = True)
     pair = Pair(prediction, truth, grid, has_t0=has_t0)
     shape = (pair.steps, *grid.points)
     v, u = pair_moments(pair)
-    return {
-        name: {"prediction": v[k].reshape(shape), "truth": u[k].reshape(shape)} for k, name in enumerate(MOMENTS)
-    }
+    return {name: {"prediction": v[k].reshape(shape), "truth": u[k].reshape(shape)} for k, name in enumerate(MOMENTS)}
 
 
 def _root_mean_square(values: np.ndarray) -> float:

@@ -17,9 +17,9 @@ from torch import Tensor, nn
 from torch.autograd.function import once_differentiable
 from torch.nn import functional
 
+from spdebench.accel.fused import fusable
 from spdebench.errors import UserError
 from spdebench.models.base import Config, Features
-from spdebench.models.layers.fused import fusable
 from spdebench.models.layers.mlp import MLP
 from spdebench.models.paths import DrivenModel, Map, Product, Solver, Weights, gathered, integrate
 from spdebench.tasks import Setting
@@ -128,7 +128,7 @@ class Field(nn.Module):
         plain = isinstance(self.norm, nn.Identity) and isinstance(self.lift, nn.Identity)
         if not plain or increments.requires_grad or not fusable(start, increments, self.inner.weight):
             return False
-        from spdebench.models.paths import solve_fno_cuda
+        from spdebench.accel import ncde_fno as solve_fno_cuda
 
         sizes = start.shape[1], start.shape[2], self.inner.out_features, self.kernel.modes // 2 + 1
         return solver in solve_fno_cuda.STAGES and solve_fno_cuda.takes(*sizes)
@@ -175,7 +175,7 @@ class _Solve(torch.autograd.Function):
 
     @staticmethod
     def forward(ctx: Any, start: Tensor, increments: Tensor, *rest: Any) -> Tensor:
-        from spdebench.models.paths.solve_fno_cuda import Layers, forward
+        from spdebench.accel.ncde_fno import Layers, forward
 
         *layers, ctx.step, ctx.solver, keep = rest
         start, increments, *layers = (t.contiguous() for t in (start, increments, *layers))
@@ -186,7 +186,7 @@ class _Solve(torch.autograd.Function):
     @staticmethod
     @once_differentiable  # type: ignore[untyped-decorator]
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
-        from spdebench.models.paths.solve_fno_cuda import Kept, Layers, backward
+        from spdebench.accel.ncde_fno import Kept, Layers, backward
 
         increments, *rest = ctx.saved_tensors
         layers, kept = Layers(*rest[: len(Layers._fields)]), Kept(*rest[len(Layers._fields) :])

@@ -14,8 +14,8 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from spdebench.accel.load import kernel
 from spdebench.grids import Grid
-from spdebench.kernels import kernel
 
 BITS = 21
 """Bits of a component in a packed vector: |k_i| < 2^20, three of them in 63 bits."""
@@ -61,7 +61,7 @@ class Layer:
     target: Tensor | None = None
 
     def picked(self, members: Tensor) -> Tensor:
-        fused = kernel("spdebench.noise.lattice_cuda", "gather") if members.is_cuda and members.is_complex() else None
+        fused = kernel("spdebench.accel.lattice", "gather") if members.is_cuda and members.is_complex() else None
         if fused is not None:
             return fused(members, self.source, self.factor)  # type: ignore[no-any-return]
         values = torch.gather(members, -1, self.source.expand(*members.shape[:-1], -1))

@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from spdebench.experiments.fill import Group
-from spdebench.experiments.solver import FINER, SOLVER
 from spdebench.models import MODELS
+from spdebench.paper.fill import Group
 from spdebench.report.style import BLUE, GREEN, GREY, log_axis, new_figure, plain, styled
+from spdebench.training.solver_row import FINER, SOLVER
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -8,14 +8,14 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from spdebench.experiments import published
-from spdebench.experiments.fill import Entry, Filled
-from spdebench.experiments.layout import BASELINES
-from spdebench.experiments.solver import SOLVER
-from spdebench.experiments.standing import VERDICTS, Standing
 from spdebench.models import MODELS
+from spdebench.paper import published
+from spdebench.paper.fill import Entry, Filled
+from spdebench.paper.layout import BASELINES
+from spdebench.paper.standing import VERDICTS, Standing
 from spdebench.report.costs import MAIN
 from spdebench.report.markup import md_table, paragraph
+from spdebench.training.solver_row import SOLVER
 
 SEEDS = 3
 

@@ -9,14 +9,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from spdebench.errors import UserError
-from spdebench.experiments.catalogue import table
-from spdebench.experiments.fill import Entry, Group, Records, fill
-from spdebench.experiments.solver import FINER, SOLVER
 from spdebench.files import write_text
+from spdebench.paper.catalogue import table
+from spdebench.paper.fill import Entry, Group, Records, fill
 from spdebench.report.costs import Point, draw_costs, label_costs, point_of
 from spdebench.report.markup import md_table
 from spdebench.report.numbers import ours, rough, theirs
 from spdebench.report.style import new_figure, save, styled
+from spdebench.training.solver_row import FINER, SOLVER
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from html import escape
 
 from spdebench.errors import one_line
-from spdebench.experiments.fill import Filled, Group
+from spdebench.paper.fill import Filled, Group
 from spdebench.report.numbers import count, heading, is_best, multiple, number, ours, probability, remarks, theirs
 
 

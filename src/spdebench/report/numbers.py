@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from spdebench.experiments.fill import Entry, Filled, Group
+from spdebench.paper.fill import Entry, Filled, Group
 
 
 def number(value: float | None) -> str:

@@ -8,14 +8,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from spdebench.experiments.base import Edition
-from spdebench.experiments.catalogue import TABLES
-from spdebench.experiments.fill import Entry, Filled, Group, Records, fill
-from spdebench.experiments.solver import SOLVER
-from spdebench.experiments.standing import VERDICTS, Explanation, Standing, standings
+from spdebench.paper.base import Edition
+from spdebench.paper.catalogue import TABLES
+from spdebench.paper.fill import Entry, Filled, Group, Records, fill
+from spdebench.paper.standing import VERDICTS, Explanation, Standing, standings
 from spdebench.report.coverage import SEEDS, coverage, trained
 from spdebench.report.markup import md, md_table, paragraph
 from spdebench.report.numbers import multiple, ours, rough, theirs
+from spdebench.training.solver_row import SOLVER
 
 COMMAND = "spdebench results --out docs/results.md --readme README.md"
 

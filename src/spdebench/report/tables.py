@@ -11,7 +11,7 @@ import io
 from collections.abc import Callable
 
 from spdebench.errors import one_line, unknown
-from spdebench.experiments.fill import Filled, Group
+from spdebench.paper.fill import Filled, Group
 from spdebench.report.markup import html, latex, markdown
 from spdebench.report.numbers import count, heading, is_best, multiple, number, ours, probability, remarks, theirs
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
-from spdebench.kernels import kernel
+from spdebench.accel.load import kernel
 
 
 class CubicStep:
@@ -19,6 +19,6 @@ class CubicStep:
         self.factors = torch.tensor([cube, gain], dtype=torch.float64, device=device)
 
     def __call__(self, u: Tensor, dw: Tensor, n: int) -> Tensor:
-        if u.is_cuda and (fused := kernel("spdebench.solvers.cubic_cuda", "cubic")) is not None:
+        if u.is_cuda and (fused := kernel("spdebench.accel.cubic", "cubic")) is not None:
             return fused(u, dw, self.growth[n], self.factors)
         return torch.addcmul(self.growth[n], u, u, value=self.cube).mul_(u).add_(dw, alpha=self.gain)

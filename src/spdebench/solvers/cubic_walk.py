@@ -11,7 +11,7 @@ import math
 import torch
 from torch import Tensor
 
-from spdebench.kernels import Launch, compiled
+from spdebench.accel.load import Launch, compiled
 from spdebench.noise import Wiener
 from spdebench.noise.lattice import Layer
 from spdebench.solvers.cubic import CubicStep

@@ -23,13 +23,13 @@ from typing import Any
 
 import torch
 
+from spdebench.accel.fused import plainly
 from spdebench.data import generate
 from spdebench.engines import release
 from spdebench.equations import EQUATIONS
 from spdebench.errors import UserError
 from spdebench.models import MODELS, OperatorModel
 from spdebench.models.features import prepare_part
-from spdebench.models.layers.fused import plainly
 from spdebench.tasks import Task
 from spdebench.timing import timed
 from spdebench.training.identity import RunSpec, identify

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 import torch
 
-from spdebench.models.layers.fused import fusable
+from spdebench.accel.fused import fusable
 
 
 @pytest.fixture

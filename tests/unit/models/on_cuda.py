@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 import torch
 from torch import Tensor
 
-from spdebench.models.layers.fused import plainly
+from spdebench.accel.fused import plainly
 
 
 def normal(*shape: int) -> Tensor:

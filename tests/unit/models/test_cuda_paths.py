@@ -11,8 +11,8 @@ from on_cuda import evaluated
 from torch import Tensor
 
 from spdebench import build, equation
+from spdebench.accel.fused import plainly
 from spdebench.models import Features, OperatorModel, ncde_fno
-from spdebench.models.layers.fused import plainly
 from spdebench.tasks import TaskSpec
 
 pytestmark = [pytest.mark.gpu, pytest.mark.usefixtures("kernels_are_there")]
@@ -39,7 +39,7 @@ def distances(got: list[Tensor], expected: list[Tensor]) -> list[float]:
 
 def solves(monkeypatch: pytest.MonkeyPatch) -> list[bool]:
     """Grows by one with each solve by the kernel: whether gradients were to come."""
-    from spdebench.models.paths import solve_fno_cuda
+    from spdebench.accel import ncde_fno as solve_fno_cuda
 
     calls, before = [], solve_fno_cuda.forward
 

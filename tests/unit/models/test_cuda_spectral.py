@@ -30,7 +30,7 @@ pytestmark = [pytest.mark.gpu, pytest.mark.usefixtures("kernels_are_there")]
     ],
 )
 def test_contraction(m: int, shape: tuple[int, ...], axis: int) -> None:
-    from spdebench.models.layers import contract_cuda
+    from spdebench.accel import contract as contract_cuda
 
     n, h = shape[axis], normal(*shape)
     whole = torch.randn(n + 3, m + 2, generator=torch.Generator().manual_seed(0)).cuda()

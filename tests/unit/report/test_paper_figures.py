@@ -10,14 +10,15 @@ import numpy as np
 import pytest
 import torch
 
+from spdebench.campaign import plan
+from spdebench.campaign.run import Places, fill_missing
 from spdebench.cli import plot as plot_verb
 from spdebench.cli.main import main
 from spdebench.data import open_dataset
-from spdebench.experiments import plan, records
-from spdebench.experiments.base import dataset_of
-from spdebench.experiments.catalogue import TABLES
-from spdebench.experiments.fill import fill
-from spdebench.experiments.run import Places, fill_missing
+from spdebench.paper.base import dataset_of
+from spdebench.paper.catalogue import TABLES
+from spdebench.paper.fill import fill
+from spdebench.records import store as records
 from spdebench.report.paper import FIGURES, Sources, evolution, radar
 from spdebench.report.site import build
 from spdebench.report.site.paper import table_pages

@@ -9,13 +9,13 @@ from pathlib import Path
 
 import pytest
 
+from spdebench.campaign.plan import published_status
 from spdebench.cli.main import main
 from spdebench.errors import UserError
-from spdebench.experiments import records
-from spdebench.experiments.catalogue import TABLES, table
-from spdebench.experiments.fill import fill
-from spdebench.experiments.plan import published_status
-from spdebench.experiments.standing import explanations, parse, standings
+from spdebench.paper.catalogue import TABLES, table
+from spdebench.paper.fill import fill
+from spdebench.paper.standing import explanations, parse, standings
+from spdebench.records import store as records
 from spdebench.report import headline, results
 from spdebench.report.results import page
 from spdebench.report.site import paper

@@ -20,10 +20,10 @@ from spdebench.data import generate, open_dataset
 from spdebench.data.card import render_card
 from spdebench.equations import equation
 from spdebench.errors import UserError
-from spdebench.experiments.base import Table, data
-from spdebench.experiments.layout import by_truncation, with_honest
-from spdebench.experiments.records import add
 from spdebench.models import MODELS
+from spdebench.paper.base import Table, data
+from spdebench.paper.layout import by_truncation, with_honest
+from spdebench.records.store import add
 from spdebench.report.costs import Point, plot_cost
 from spdebench.report.site import build, build_site, charts, words
 from spdebench.report.site.board import Board, rows_of

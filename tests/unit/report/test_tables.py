@@ -13,9 +13,9 @@ from html.parser import HTMLParser
 import pytest
 
 from spdebench.errors import UserError
-from spdebench.experiments.base import Table
-from spdebench.experiments.fill import Filled, fill
-from spdebench.experiments.layout import want
+from spdebench.paper.base import Table
+from spdebench.paper.fill import Filled, fill
+from spdebench.paper.layout import want
 from spdebench.report.markup import tex
 from spdebench.report.numbers import count, number, short
 from spdebench.report.tables import FIELDS, FORMATS, WIDTH, render

@@ -16,9 +16,10 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from spdebench.accel.fused import fusable
+from spdebench.accel.rows import gram
 from spdebench.errors import UserError
-from spdebench.models.layers.fused import fusable
-from spdebench.models.layers.linear import affine, gram
+from spdebench.models.layers.linear import affine
 from spdebench.models.layers.mlp import mlp
 from spdebench.models.layers.norm import LayerNorm
 
@@ -49,7 +50,7 @@ class GalerkinAttention(nn.Module):
     def forward(self, x: Tensor, before: Tensor | None = None) -> Tensor:
         """Attention of x, plus ``before``."""
         if fusable(x, self.query.weight):
-            from spdebench.models.layers import attention_cuda
+            from spdebench.accel import attention as attention_cuda
 
             if attention_cuda.takes(self.key.in_features):
                 query, key, value = self.query, self.key.weight, self.value.weight
@@ -70,7 +71,7 @@ class GalerkinAttention(nn.Module):
 class _Fused(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, x: Tensor, before: Tensor | None, *rest: Any) -> Tensor:
-        from spdebench.models.layers import attention_cuda
+        from spdebench.accel import attention as attention_cuda
 
         *parameters, ctx.heads = rest
         x, before = x.contiguous(), None if before is None else before.contiguous()
@@ -80,7 +81,7 @@ class _Fused(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:  # type: ignore[override]
-        from spdebench.models.layers import attention_cuda
+        from spdebench.accel import attention as attention_cuda
 
         x, *parameters, mean, moments, matrix = ctx.saved_tensors
         to_x, *to_parameters = attention_cuda.backward(

@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from spdebench.models.layers.fused import fusable
+from spdebench.accel.fused import fusable
 
 EPS = 1e-5
 
@@ -25,7 +25,7 @@ def gate(
     """h (.., 2 C), xi (.., 1) -> (.., C); ``mean`` and ``variance`` (2 C) are the running ones."""
     rows, c = h.numel() // h.shape[-1], h.shape[-1] // 2
     if fusable(h, xi, weight, mean) and xi.numel() == rows:
-        from spdebench.models.layers import gate_cuda
+        from spdebench.accel import gate as gate_cuda
 
         if gate_cuda.takes(rows, c):
             return _Fused.apply(h, xi, weight, bias, mean, variance, training, momentum)  # type: ignore[no-any-return]
@@ -40,7 +40,7 @@ class _Fused(torch.autograd.Function):
         ctx: Any, h: Tensor, xi: Tensor, weight: Tensor, bias: Tensor, mean: Tensor, variance: Tensor,
         training: bool, momentum: float,
     ) -> Tensor:  # fmt: skip
-        from spdebench.models.layers import gate_cuda
+        from spdebench.accel import gate as gate_cuda
 
         h, xi, ctx.training = h.contiguous(), xi.contiguous(), training
         known = (
@@ -53,7 +53,7 @@ class _Fused(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:  # type: ignore[override]
-        from spdebench.models.layers import gate_cuda
+        from spdebench.accel import gate as gate_cuda
 
         h, xi, weight, bias, known = ctx.saved_tensors
         to_h, to_xi, to_weight, to_bias = gate_cuda.backward(

@@ -14,10 +14,8 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from spdebench.models.layers.fused import fusable, ours
-
-PIECE = 512  # rows of a piece, about
-FEWEST = 8  # pieces; fewer are left to torch
+from spdebench.accel.fused import fusable
+from spdebench.accel.rows import FEWEST, PIECE, gram, in_pieces, splitting_pays
 
 
 class Linear(nn.Linear):
@@ -30,48 +28,23 @@ class Linear(nn.Linear):
 def linear(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
     """x W' + b along the last axis."""
     rows = x.numel() // x.shape[-1]
-    if _pays(x, rows) or (rows >= FEWEST * PIECE and _small(x, weight)):
+    if splitting_pays(x, rows) or (rows >= FEWEST * PIECE and _small(x, weight)):
         return _Tall.apply(x, weight, bias)  # type: ignore[no-any-return]
     return functional.linear(x, weight, bias)
 
 
 def affine(shift: Tensor, x: Tensor, matrix: Tensor) -> Tensor:
     """shift + x M for every sample by itself: shift (B, 1, D), x (B, n, C), M (B, C, D)."""
-    return _Affine.apply(shift, x, matrix) if _pays(x, x.shape[1]) else torch.baddbmm(shift, x, matrix)  # type: ignore[no-any-return]
-
-
-def gram(g: Tensor, x: Tensor) -> Tensor:
-    """g' x for g (.., n, C) and x (.., n, D): (.., C, D)."""
-    n = g.shape[-2]
-    if not _pays(g, n):
-        return g.mT @ x
-    a, b = _cut(g), _cut(x)
-    return torch.bmm(a.flatten(0, -3).mT, b.flatten(0, -3)).unflatten(0, a.shape[:-2]).sum(-3)
-
-
-def _pays(x: Tensor, rows: int) -> bool:
-    """Whether cutting rows into pieces is worth it: many of them on a GPU."""
-    return ours(x) and pieces(rows) > 1
+    return _Affine.apply(shift, x, matrix) if splitting_pays(x, x.shape[1]) else torch.baddbmm(shift, x, matrix)  # type: ignore[no-any-return]
 
 
 def _small(x: Tensor, weight: Tensor) -> bool:
     """Whether one kernel does all gradients."""
     if not fusable(x, weight):
         return False
-    from spdebench.models.layers import linear_cuda
+    from spdebench.accel import linear as linear_cuda
 
     return linear_cuda.takes(*weight.shape)
-
-
-def pieces(rows: int) -> int:
-    """Into how many equal pieces rows are cut: the divisor that makes them about `PIECE` long, 1 for few rows."""
-    wanted = rows // PIECE
-    return next((s for s in range(wanted, wanted // 4, -1) if rows % s == 0), 1) if wanted >= FEWEST else 1
-
-
-def _cut(x: Tensor) -> Tensor:
-    """(.., n, C) -> (.., s, n/s, C)."""
-    return x.contiguous().unflatten(-2, (pieces(x.shape[-2]), -1))
 
 
 class _Tall(torch.autograd.Function):
@@ -85,7 +58,7 @@ class _Tall(torch.autograd.Function):
         x, weight = ctx.saved_tensors
         to_x, to_weight, to_bias = ctx.needs_input_grad
         if to_weight and _small(x, weight) and fusable(grad):
-            from spdebench.models.layers import linear_cuda
+            from spdebench.accel import linear as linear_cuda
 
             tensors = (t.contiguous() for t in (grad, x, weight))
             return linear_cuda.backward(*tensors, to_x=to_x, bias=to_bias)
@@ -93,7 +66,7 @@ class _Tall(torch.autograd.Function):
         return (
             grad @ weight if to_x else None,
             gram(flat, x.reshape(len(flat), -1)) if to_weight else None,
-            _cut(flat).sum(1).sum(0) if to_bias else None,
+            in_pieces(flat).sum(1).sum(0) if to_bias else None,
         )
 
 
@@ -106,4 +79,4 @@ class _Affine(torch.autograd.Function):
     @staticmethod
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, Tensor, Tensor]:  # type: ignore[override]
         x, matrix = ctx.saved_tensors
-        return _cut(grad).sum(2).sum(1, keepdim=True), grad @ matrix.mT, gram(x, grad)
+        return in_pieces(grad).sum(2).sum(1, keepdim=True), grad @ matrix.mT, gram(x, grad)

@@ -12,7 +12,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from spdebench.models.layers.fused import fusable
+from spdebench.accel.fused import fusable
 from spdebench.models.layers.linear import Linear
 
 Activation = Literal["relu", "gelu"]
@@ -37,7 +37,7 @@ def mlp(
 ) -> Tensor:
     """before + second(act(first(x))) along the last axis."""
     if fusable(x, first.weight):
-        from spdebench.models.layers import mlp_cuda
+        from spdebench.accel import mlp as mlp_cuda
 
         if mlp_cuda.takes(first.in_features, first.out_features, second.out_features):
             parameters = first.weight, first.bias, second.weight, second.bias
@@ -52,7 +52,7 @@ class _Fused(torch.autograd.Function):
     def forward(
         ctx: Any, x: Tensor, a: Tensor, b: Tensor, c: Tensor, d: Tensor, activation: str, before: Tensor | None
     ) -> Tensor:
-        from spdebench.models.layers import mlp_cuda
+        from spdebench.accel import mlp as mlp_cuda
 
         x, ctx.activation = x.contiguous(), activation
         ctx.save_for_backward(x, a, b, c, d)
@@ -60,7 +60,7 @@ class _Fused(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:  # type: ignore[override]
-        from spdebench.models.layers import mlp_cuda
+        from spdebench.accel import mlp as mlp_cuda
 
         x, a, b, c, d = ctx.saved_tensors
         to_before = grad if ctx.needs_input_grad[6] else None

@@ -10,7 +10,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from spdebench.models.layers.fused import fusable
+from spdebench.accel.fused import fusable
 
 
 class LayerNorm(nn.LayerNorm):
@@ -25,7 +25,7 @@ class LayerNorm(nn.LayerNorm):
     def beside(self, x: Tensor) -> tuple[Tensor, Tensor]:
         """x and x normalised: what takes x from here has its gradient added to the other in one kernel."""
         if fusable(x, self.weight):
-            from spdebench.models.layers import norm_cuda
+            from spdebench.accel import norm as norm_cuda
 
             if norm_cuda.takes(x.shape[-1]):
                 return _Fused.apply(x, self.weight, self.bias, self.eps)  # type: ignore[no-any-return]
@@ -35,7 +35,7 @@ class LayerNorm(nn.LayerNorm):
 class _Fused(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, x: Tensor, weight: Tensor, bias: Tensor, eps: float) -> tuple[Tensor, Tensor]:
-        from spdebench.models.layers import norm_cuda
+        from spdebench.accel import norm as norm_cuda
 
         kept, ctx.eps = x.contiguous(), eps
         ctx.save_for_backward(kept, weight)
@@ -44,7 +44,7 @@ class _Fused(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx: Any, beside: Tensor | None, grad: Tensor | None) -> tuple[Tensor | None, ...]:  # type: ignore[override]
-        from spdebench.models.layers import norm_cuda
+        from spdebench.accel import norm as norm_cuda
 
         if grad is None:
             return beside, None, None, None

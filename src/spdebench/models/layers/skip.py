@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from spdebench.models.layers.fused import fusable
+from spdebench.accel.fused import fusable
 from spdebench.models.layers.linear import linear
 
 
@@ -22,7 +22,7 @@ def skip(x: Tensor, weight: Tensor, bias: Tensor, far: Tensor, activation: Liter
     The leading axes may differ in length: x is 0 where it has ended and is not used beyond N.
     """
     if fusable(x, weight, far) and x.shape[1:-1] == far.shape[1:-1]:
-        from spdebench.models.layers import skip_cuda
+        from spdebench.accel import skip as skip_cuda
 
         if skip_cuda.takes(*weight.shape):
             return _Fused.apply(x, weight, bias, far, activation == "gelu")  # type: ignore[no-any-return]
@@ -35,7 +35,7 @@ def skip(x: Tensor, weight: Tensor, bias: Tensor, far: Tensor, activation: Liter
 class _Fused(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, x: Tensor, weight: Tensor, bias: Tensor, far: Tensor, gelu: bool) -> Tensor:
-        from spdebench.models.layers import skip_cuda
+        from spdebench.accel import skip as skip_cuda
 
         x, weight, far = x.contiguous(), weight.contiguous(), far.contiguous()
         ctx.save_for_backward(x, weight, *((bias, far) if gelu else ()))
@@ -43,6 +43,6 @@ class _Fused(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:  # type: ignore[override]
-        from spdebench.models.layers import skip_cuda
+        from spdebench.accel import skip as skip_cuda
 
         return (*skip_cuda.backward(grad.contiguous(), *ctx.saved_tensors), None)

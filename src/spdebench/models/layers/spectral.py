@@ -20,8 +20,8 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from spdebench.accel.fused import fusable
 from spdebench.errors import UserError
-from spdebench.models.layers.fused import fusable
 
 
 @dataclass(frozen=True)
@@ -173,7 +173,7 @@ def _contract(matrix: Tensor, h: Tensor, axis: int) -> Tensor:
 def _product(matrix: Tensor, h: Tensor) -> Tensor:
     """M (m, n) times h (l, n, r): (l, m, r)."""
     if fusable(h, matrix):
-        from spdebench.models.layers import contract_cuda
+        from spdebench.accel import contract as contract_cuda
 
         if contract_cuda.takes(matrix, h):
             return contract_cuda.contract(matrix, h.contiguous())
@@ -235,7 +235,7 @@ def _join(z: Tensor, axis: int, low: int, high: int) -> Tensor:
     c and s are complex numbers, their parts along the first axis.
     """
     if fusable(z):
-        from spdebench.models.layers import spectral_cuda
+        from spdebench.accel import spectral as spectral_cuda
 
         return spectral_cuda.join(z, axis, low, high)
     top = max(low, high)
@@ -248,7 +248,7 @@ def _join(z: Tensor, axis: int, low: int, high: int) -> Tensor:
 def _part(z: Tensor, axis: int, low: int, high: int) -> Tensor:
     """The transpose of `_join`."""
     if fusable(z):
-        from spdebench.models.layers import spectral_cuda
+        from spdebench.accel import spectral as spectral_cuda
 
         return spectral_cuda.part(z, axis, low, high)
     both = min(low, high)
@@ -296,7 +296,7 @@ class _Mixing(torch.autograd.Function):
 def _kernels(z: Tensor, weight: Tensor) -> Any:
     """What multiplies mode by mode: one kernel on a GPU where it fits, else batched products."""
     if fusable(z, weight):
-        from spdebench.models.layers import spectral_cuda
+        from spdebench.accel import spectral as spectral_cuda
 
         if spectral_cuda.takes(z, weight):
             return spectral_cuda

@@ -165,6 +165,12 @@ def _draw_theory(axes: Axes, dataset: Dataset, k: np.ndarray, initial: np.ndarra
         axes.axvline(edge, color=GREY, linestyle=":", linewidth=1.0)
         note = "beyond $|\\kappa|^2 \\Delta t = 1$\nthe noise step $\\Delta t$ damps"
         axes.annotate(
-            note, (edge, 0), (-4, 4), xycoords=("data", "axes fraction"), textcoords="offset points", ha="right",
-            color=GREY, fontsize=8,
+            note,
+            (edge, 0),
+            (-4, 4),
+            xycoords=("data", "axes fraction"),
+            textcoords="offset points",
+            ha="right",
+            color=GREY,
+            fontsize=8,
         )

@@ -124,8 +124,14 @@ def _draw_final(axes: Axes, responses: Sequence[Response]) -> None:
             value, error = (float(a[-1]) for a in getattr(response, name))
             face = "white" if response.folds else colour
             axes.errorbar(
-                response.truncation, value, yerr=BAND * error, fmt="o", markersize=4, color=colour,
-                markerfacecolor=face, label=name if response is responses[0] else None,
+                response.truncation,
+                value,
+                yerr=BAND * error,
+                fmt="o",
+                markersize=4,
+                color=colour,
+                markerfacecolor=face,
+                label=name if response is responses[0] else None,
             )
     axes.set_xscale("log", base=2)
     ticks = [r.truncation for r in responses]

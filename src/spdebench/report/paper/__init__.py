@@ -14,6 +14,6 @@ FIGURES: Mapping[str, Drawer] = {
     "nse-evolution": draw_evolution,
     "loss-comparison": draw_losses,
 }
-"""Name of a figure (as in `experiments.catalogue`) -> what draws it."""
+"""Name of a figure (as in `paper.catalogue`) -> what draws it."""
 
 __all__ = ["FIGURES", "Drawer", "Drawn", "Missing", "Sources"]

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from spdebench.experiments.base import AnySpec
-from spdebench.experiments.fill import Entry, Filled, Records
-from spdebench.experiments.keeps import KEEPS
+from spdebench.paper.base import AnySpec
+from spdebench.paper.figure_data import KEEPS
+from spdebench.paper.fill import Entry, Filled, Records
 from spdebench.report.style import BLUE, GREEN, GREY, ORANGE
 
 if TYPE_CHECKING:
@@ -52,7 +52,7 @@ class Sources:
         return Sources(records, lambda run: runs / run.name)
 
     def kept(self, entry: Entry, name: str) -> list[Any]:
-        """A block (`experiments.keeps`) of an entry's runs, as far as their records hold it."""
+        """A block (`paper.figure_data`) of an entry's runs, as far as their records hold it."""
         blocks = ((self.records[d].get("kept") or {}).get(name) for d in entry.digests)
         return [block for block in blocks if KEEPS[name].sound(block)]
 

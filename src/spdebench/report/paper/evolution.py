@@ -9,9 +9,9 @@ import numpy as np
 
 from spdebench.data import DatasetSpec
 from spdebench.errors import UserError, folding_known
-from spdebench.experiments.base import dataset_of
-from spdebench.experiments.fill import Entry, Filled
 from spdebench.grids import Grid
+from spdebench.paper.base import dataset_of
+from spdebench.paper.fill import Entry, Filled
 from spdebench.report.numbers import heading
 from spdebench.report.paper.base import TITLE, Drawn, Sources, lacking
 from spdebench.report.style import new_figure, picture, plain, styled, symmetric_limit

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from spdebench.experiments.fill import Entry, Filled
+from spdebench.paper.fill import Entry, Filled
 from spdebench.report.numbers import heading
 from spdebench.report.paper.base import TITLE, Drawn, Sources, lacking
 from spdebench.report.style import BLUE, GREEN, GREY, ORANGE, log_axis, new_figure, plain, styled

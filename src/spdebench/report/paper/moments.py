@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from spdebench.experiments.fill import Entry, Filled
+from spdebench.paper.fill import Entry, Filled
 from spdebench.report.numbers import heading
 from spdebench.report.paper.base import TITLE, Drawn, Sources, lacking, look
 from spdebench.report.style import INK, new_figure, plain, styled

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from spdebench.experiments.fill import Entry, Filled, Group
+from spdebench.paper.fill import Entry, Filled, Group
 from spdebench.report.numbers import heading
 from spdebench.report.paper.base import TITLE, Drawn, Sources, lacking, look
 from spdebench.report.style import GREY, new_figure, plain, styled

@@ -13,10 +13,10 @@ from typing import Any
 
 from spdebench.data import Dataset, open_dataset
 from spdebench.errors import UserError
-from spdebench.experiments.catalogue import TABLES
-from spdebench.experiments.fill import fill
-from spdebench.experiments.records import read, sound
+from spdebench.paper.catalogue import TABLES
+from spdebench.paper.fill import fill
 from spdebench.progress import Progress
+from spdebench.records.store import read, sound
 from spdebench.report.site.content import Content
 from spdebench.report.site.pages import pages
 from spdebench.report.site.records import collect

@@ -13,7 +13,7 @@ from spdebench.report.site.board import Row, rows_of
 from spdebench.report.site.records import Data, Run
 
 if TYPE_CHECKING:
-    from spdebench.experiments.fill import Filled
+    from spdebench.paper.fill import Filled
 
 
 @dataclass(frozen=True)

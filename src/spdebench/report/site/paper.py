@@ -9,16 +9,16 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from spdebench.errors import UserError
-from spdebench.experiments.solver import SOLVER
 from spdebench.report.costs import MAIN, plot_cost, point_of
 from spdebench.report.numbers import count, heading, is_best, multiple, number, ours, probability, theirs
 from spdebench.report.paper import FIGURES, Missing, Sources
 from spdebench.report.site import charts, words
 from spdebench.report.site.content import Content
 from spdebench.report.site.render import Drawing, Page, Templates, draw
+from spdebench.training.solver_row import SOLVER
 
 if TYPE_CHECKING:
-    from spdebench.experiments.fill import Entry, Filled, Group
+    from spdebench.paper.fill import Entry, Filled, Group
 
 
 def table_pages(content: Content, templates: Templates) -> Iterator[Page]:

@@ -13,8 +13,8 @@ from typing import Any
 from spdebench.data.identity import from_dict
 from spdebench.equations import EQUATIONS, Equation
 from spdebench.errors import UserError
-from spdebench.experiments.solver import FINER, SOLVER
 from spdebench.report.site.words import fingerprint, mapping, page_name, real, sequence, text
+from spdebench.training.solver_row import FINER, SOLVER
 
 _SHOWN = ("truncation", "sigma", "boundary", "kappa")  # columns of their own (kappa: the task)
 _AUTOMATIC = ("basis", "solve_points", "substeps")  # filled in by the equation when left open

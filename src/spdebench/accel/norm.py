@@ -1,0 +1,96 @@
+"""The kernels of `norm` for NVIDIA GPUs (Triton)."""
+
+from __future__ import annotations
+
+import torch
+import triton
+import triton.language as tl
+from torch import Tensor
+
+from spdebench.accel.fused import programs
+from spdebench.accel.triton_math import Sums
+
+ELEMENTS, BACK_ELEMENTS = 4096, 2048  # numbers of x that a program holds at once, forward and backward
+SHARE = 4  # programs a processor that walk over many blocks
+LARGEST = 128  # channels
+
+
+def takes(c: int) -> bool:
+    """Whether a program can hold a token."""
+    return c <= LARGEST
+
+
+@triton.jit
+def _normal(x, c, eps, inside):
+    """(x - mean) / sqrt(var + eps) and 1 / sqrt(var + eps) of every row."""
+    centred = tl.where(inside, x - (tl.sum(x, axis=1) / c)[:, None], 0.0)
+    scale = 1.0 / tl.sqrt(tl.sum(centred * centred, axis=1) / c + eps)
+    return centred * scale[:, None], scale
+
+
+@triton.jit
+def _forward_kernel(x, weight, bias, out, total, c, eps, rows: tl.constexpr, width: tl.constexpr):
+    r, i = tl.program_id(0) * rows + tl.arange(0, rows), tl.arange(0, width)
+    inside = (r < total)[:, None] & (i < c)[None, :]
+    at = r.to(tl.int64)[:, None] * c + i[None, :]
+    normal, _ = _normal(tl.load(x + at, mask=inside, other=0.0), c, eps, inside)
+    w, b = tl.load(weight + i, mask=i < c, other=0.0), tl.load(bias + i, mask=i < c, other=0.0)
+    tl.store(out + at, normal * w[None, :] + b[None, :], mask=inside)
+
+
+@triton.jit
+def _backward_kernel(
+    grad, beside, x, weight, to_x, sums, total, c, eps, blocks, length, at_bias,
+    add: tl.constexpr, rows: tl.constexpr, width: tl.constexpr,
+):  # fmt: skip
+    """dL/dx, plus ``beside`` where ``add``; sums over the blocks of rows p, p + P, .. for weight and bias."""
+    p, i = tl.program_id(0), tl.arange(0, width)
+    w = tl.load(weight + i, mask=i < c, other=0.0)
+    sum_weight, sum_bias = tl.zeros((rows, width), tl.float32), tl.zeros((rows, width), tl.float32)
+    for block in range(p, blocks, tl.num_programs(0)):
+        r = block * rows + tl.arange(0, rows)
+        inside = (r < total)[:, None] & (i < c)[None, :]
+        at = r.to(tl.int64)[:, None] * c + i[None, :]
+        g = tl.load(grad + at, mask=inside, other=0.0)
+        normal, scale = _normal(tl.load(x + at, mask=inside, other=0.0), c, eps, inside)
+        sum_weight += g * normal
+        sum_bias += g
+        g *= w[None, :]
+        mean, along = tl.sum(g, axis=1) / c, tl.sum(g * normal, axis=1) / c
+        g = (g - mean[:, None] - normal * along[:, None]) * scale[:, None]
+        if add:
+            g += tl.load(beside + at, mask=inside, other=0.0)
+        tl.store(to_x + at, g, mask=inside)
+    sums += p * length + i
+    tl.store(sums, tl.sum(sum_weight, axis=0), mask=i < c)
+    tl.store(sums + at_bias, tl.sum(sum_bias, axis=0), mask=i < c)
+
+
+def forward(x: Tensor, weight: Tensor, bias: Tensor, eps: float) -> Tensor:
+    """x (.., C) normalised along its last axis."""
+    c, out = x.shape[-1], torch.empty_like(x)
+    total, (rows, width) = x.numel() // c, _tile(c, ELEMENTS)
+    _forward_kernel[(triton.cdiv(total, rows),)](x, weight, bias, out, total, c, eps, rows, width)
+    return out
+
+
+def backward(
+    grad: Tensor, beside: Tensor | None, x: Tensor, weight: Tensor, eps: float
+) -> tuple[Tensor, Tensor, Tensor]:
+    """Gradients of x, to which ``beside`` is added, of weight and of bias."""
+    c, to_x = x.shape[-1], torch.empty_like(x)
+    total, (rows, width) = x.numel() // c, _tile(c, BACK_ELEMENTS)
+    blocks = triton.cdiv(total, rows)
+    count = min(blocks, SHARE * programs(x.device.index) // 2)
+    sums = Sums(x, count, [(c,), (c,)])
+    _backward_kernel[(count,)](
+        grad, grad if beside is None else beside, x, weight, to_x, sums.parts, total, c, eps, blocks, sums.length,
+        sums.starts[1], beside is not None, rows, width,
+    )  # fmt: skip
+    to_weight, to_bias = sums.summed()
+    return to_x, to_weight, to_bias
+
+
+def _tile(c: int, elements: int) -> tuple[int, int]:
+    width = triton.next_power_of_2(c)
+    return elements // width, width

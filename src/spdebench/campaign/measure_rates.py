@@ -1,0 +1,64 @@
+"""Measure `rates.csv`: seconds an epoch of every model on every equation, in every configuration that tables have.
+
+    python -m spdebench.campaign.measure_rates cuda 240 phi41-periodic >> rates.csv
+
+Device, samples, and tables if not all. The first epoch, in which steps are captured and libraries chosen, does not
+count. A line: model, equation, device, seconds an epoch, million numbers of the training part, configuration.
+"""
+
+from __future__ import annotations
+
+import csv
+import dataclasses
+import sys
+import tempfile
+from collections.abc import Collection, Iterator
+
+import torch
+
+from spdebench.campaign.rates import volume
+from spdebench.data import generate
+from spdebench.errors import UserError, folding_known
+from spdebench.paper.base import dataset_of
+from spdebench.paper.catalogue import TABLES, table
+from spdebench.spec import canonical_json
+from spdebench.tasks import Task
+from spdebench.training.bench import prepared
+from spdebench.training.identity import RunSpec, identify
+
+
+def cases(tables: Collection[str] = ()) -> list[RunSpec]:
+    """The first run of each model, equation and configuration in these tables, by equation."""
+    chosen = [table(name) for name in tables] or TABLES
+    found: dict[tuple[str, str, str], RunSpec] = {}
+    for run in (run for one in chosen for cell in one.cells(1, "paper") for run in cell.runs):
+        if isinstance(run, RunSpec) and run.options["epochs"] and len(run.datasets) == 1:
+            found.setdefault((run.equation, run.model, canonical_json(run.config)), run)
+    return [found[key] for key in sorted(found)]
+
+
+def measure(device: str, n: int, tables: Collection[str] = (), epochs: int = 3) -> Iterator[list[str]]:
+    """Rows of the csv; the least time of the epochs after the first."""
+    with tempfile.TemporaryDirectory() as folder, folding_known():
+        for case in cases(tables):
+            name = [case.model, case.equation, torch.device(device).type]
+            try:
+                eq = dataset_of(case.datasets[0]).equation
+                path = generate(eq, n=n, seed=0, out=folder, device=device)
+                task = Task(path, **dataclasses.asdict(dataclasses.replace(case.task_spec, n=0)))
+                run = identify(case.model, task, case.config, {"epochs": epochs})
+                fit = prepared(run, task, device)
+                seconds = min([fit.run_epoch()["seconds"] for _ in range(epochs)][1:])
+            except (UserError, torch.OutOfMemoryError) as error:
+                sys.stderr.write(f"{','.join(name)}: {error}\n")
+                continue
+            size = volume([d.identity for d in task.datasets], run.task)
+            yield [*name, f"{seconds:.4g}", f"{size:.4g}", canonical_json(case.config)]
+
+
+if __name__ == "__main__":
+    torch.set_num_threads(1)
+    writer = csv.writer(sys.stdout, lineterminator="\n")
+    for row in measure(sys.argv[1], int(sys.argv[2]), sys.argv[3:]):
+        writer.writerow(row)
+        sys.stdout.flush()

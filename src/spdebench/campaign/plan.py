@@ -1,0 +1,208 @@
+"""What there is to do: which runs of a table are done, begun or missing, and about how long the rest takes."""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cache
+from pathlib import Path
+from typing import Any, Literal
+
+from spdebench.campaign.rates import ONCE, Rates
+from spdebench.data import DatasetSpec
+from spdebench.errors import UserError
+from spdebench.models import MODELS
+from spdebench.paper import figure_data as keeps
+from spdebench.paper import published
+from spdebench.paper.base import AnySpec, Cell, dataset_of
+from spdebench.paper.catalogue import TABLES
+from spdebench.paper.fill import Records, value_of
+from spdebench.training.solver_row import SOLVER
+
+Status = Literal["done", "finished", "begun", "missing"]
+
+
+@dataclass(frozen=True)
+class Job:
+    """One run: ``done`` (in the records), ``finished`` (only in its folder), ``begun`` or ``missing``.
+
+    ``shifts`` are the datasets, by label, on which it is wanted besides and not known yet; ``keeps`` what its record is
+    to hold besides and does not yet; ``seconds`` what is left; ``numbers`` how many published numbers wait for it.
+    """
+
+    spec: AnySpec
+    status: Status
+    seconds: float
+    shifts: Mapping[str, DatasetSpec] = field(default_factory=dict)
+    keeps: tuple[str, ...] = ()
+    numbers: int = 0
+
+    @property
+    def seed(self) -> int:
+        return 0 if self.spec.model == SOLVER else int(self.spec.options["seed"])  # type: ignore[union-attr]
+
+    @property
+    def trained(self) -> bool:
+        """Whether it takes epochs at all."""
+        return self.spec.model != SOLVER and bool(self.spec.options["epochs"])  # type: ignore[union-attr]
+
+    @property
+    def datasets(self) -> list[DatasetSpec]:
+        return [dataset_of(values) for values in self.spec.datasets]
+
+
+def jobs(cells: Iterable[Cell], records: Records, runs: str | Path = "runs", device: str = "cpu") -> list[Job]:
+    """The runs that cells need, each once, in the order of the cells."""
+    wanted: dict[str, AnySpec] = {}
+    shifts: dict[str, dict[str, DatasetSpec]] = defaultdict(dict)
+    kept: dict[str, dict[str, None]] = defaultdict(dict)
+    numbers: dict[str, int] = defaultdict(int)
+    for cell in cells:
+        for place, run in enumerate(cell.runs):
+            wanted.setdefault(run.digest, run)
+            numbers[run.digest] += cell.published is not None
+            kept[run.digest] |= dict.fromkeys(keeps.wanted(cell.keeps, place))
+            if cell.shift is not None:
+                shifts[run.digest][cell.part] = cell.shift
+    rates = Rates(records, device)
+    return [
+        replace(
+            _job(run, shifts[digest], tuple(kept[digest]), records.get(digest), Path(runs), rates),
+            numbers=numbers[digest],
+        )
+        for digest, run in wanted.items()
+    ]
+
+
+def _job(
+    run: AnySpec,
+    shifts: Mapping[str, DatasetSpec],
+    kept: tuple[str, ...],
+    record: Mapping[str, Any] | None,
+    runs: Path,
+    rates: Rates,
+) -> Job:
+    folder = runs / run.name
+    known = record or {}
+    open_shifts = {label: data for label, data in shifts.items() if label not in known.get("shifts", {})}
+    open_keeps = tuple(name for name in kept if name not in known.get("kept", {}))
+    later = ONCE * (len(open_shifts) + bool(open_keeps))
+    if record is not None and not open_shifts and not open_keeps:
+        return Job(run, "done", 0.0)
+    if (folder / "record.json").exists():
+        return Job(run, "finished", later, open_shifts, open_keeps)
+    open_keeps = tuple(dict.fromkeys((*open_keeps, *_of_figures().get(run.digest, ()))))  # while it is at hand
+    if (folder / "best.pt").exists():  # trained, but not tested
+        return Job(run, "begun", ONCE + later, open_shifts, open_keeps)
+    whole = rates.seconds(run)
+    done = _epochs_logged(folder / "log.jsonl")
+    if (folder / "last.pt").exists() and done:
+        left = max(0.05, 1 - done / max(1.0, rates.epochs(run)))
+        return Job(run, "begun", left * whole + later, open_shifts, open_keeps)
+    return Job(run, "missing", whole + later, open_shifts, open_keeps)
+
+
+@cache
+def _of_figures() -> dict[str, tuple[str, ...]]:
+    """What figures of the catalogue want kept of runs that other tables may make: its folder may be gone later."""
+    cells = [cell for each in TABLES if each.kind == "figure" for cell in each.cells() if cell.keeps]
+    return {
+        run.digest: names
+        for cell in cells
+        for place, run in enumerate(cell.runs)
+        if (names := tuple(keeps.wanted(cell.keeps, place)))
+    }
+
+
+def _epochs_logged(path: Path) -> int:
+    try:
+        with path.open("rb") as file:
+            return sum(1 for _ in file)
+    except OSError:
+        return 0
+
+
+# --- the published numbers ----------------------------------------------------------------------------------------
+def published_status(cells: Iterable[Cell], records: Records) -> list[dict[str, Any]]:
+    """One entry a published number: line, table, digests of its runs, and how far they are."""
+    by_line = {line: cell for cell in cells for line in cell.published_keys}
+    out = []
+    for number in published.numbers():
+        cell = by_line.get(number.line)
+        entry: dict[str, Any] = {"line": number.line, "table": number.table, "digests": [], "status": "no cell"}
+        if cell is not None:
+            digests = [run.digest for run in cell.runs]
+            have = [d for d in digests if d in records and value_of(records[d], cell.metric, cell.part) is not None]
+            status = "done" if len(have) == len(digests) else "begun" if have else "missing"
+            entry |= {"digests": digests, "status": status, "cell": f"{cell.table}: {cell.label}"}
+        out.append(entry)
+    return out
+
+
+# --- what a user chooses ------------------------------------------------------------------------------------------
+def only(cells: Sequence[Cell], words: str) -> list[Cell]:
+    """Cells that one of the words (with commas) means: a model's name, or part of the cell's label or table."""
+    chosen = [word.strip().lower() for word in words.split(",") if word.strip()]
+    if not chosen:
+        return list(cells)
+    kept = [cell for cell in cells if any(_means(word, cell) for word in chosen)]
+    if not kept:
+        models = ", ".join(dict.fromkeys(c.model for c in cells))
+        raise UserError(f"--only {words}: no cell is meant; the models here are {models}")
+    return kept
+
+
+def _means(word: str, cell: Cell) -> bool:
+    if word == SOLVER or word in MODELS:
+        return word == cell.model
+    return word in f"{cell.table}: {cell.label}".lower()
+
+
+def seconds_of(text: str) -> float:
+    """``25m`` -> 1500; units h, m, s, a bare number is seconds."""
+    units = {"h": 3600.0, "m": 60.0, "s": 1.0, "": 1.0}
+    parts = re.findall(r"(\d+(?:\.\d+)?)([hms]?)", text)
+    value = sum(float(number) * units[unit] for number, unit in parts)
+    if "".join(number + unit for number, unit in parts) != text or not value > 0:
+        raise UserError(f"a budget is a time such as 25m, 1h30m or 90s, got '{text}'")
+    return value
+
+
+# --- the whole ----------------------------------------------------------------------------------------------------
+def overview(cells: Sequence[Cell], todo: Sequence[Job], data: str | Path) -> dict[str, Any]:
+    """Counts and seconds by table and in all, the runs, and the datasets that must be made first."""
+    by_digest = {job.spec.digest: job for job in todo}
+    tables = []
+    for name in dict.fromkeys(c.table for c in cells):
+        mine = [c for c in cells if c.table == name]
+        digests = dict.fromkeys(run.digest for c in mine for run in c.runs)
+        tables.append(_counted(name, len(mine), [by_digest[d] for d in digests]))
+    missing = _missing_data(todo, Path(data))
+    return {
+        "tables": tables,
+        "total": _counted("total", len(cells), todo),
+        "runs": [
+            {"digest": j.spec.digest, "name": j.spec.name, "seed": j.seed, "status": j.status, "seconds": j.seconds}
+            for j in todo
+        ],
+        "datasets": {
+            "missing": [d.file_name for d in missing],
+            "bytes": sum(d.n * d.sample_bytes for d in missing),
+        },
+    }
+
+
+def _counted(name: str, cells: int, mine: Sequence[Job]) -> dict[str, Any]:
+    states = ("done", "finished", "begun", "missing")
+    counts = {state: sum(1 for j in mine if j.status == state) for state in states}
+    return {"table": name, "cells": cells, "runs": len(mine), **counts, "seconds": sum(j.seconds for j in mine)}
+
+
+def _missing_data(todo: Iterable[Job], folder: Path) -> list[DatasetSpec]:
+    needed: dict[str, DatasetSpec] = {}
+    for job in todo:
+        own = job.datasets if job.status in ("begun", "missing") else []
+        needed |= {d.file_name: d for d in (*own, *job.shifts.values())}
+    return [d for file, d in needed.items() if not (folder / file).exists()]

@@ -1,0 +1,119 @@
+"""How long runs take, from those that are finished.
+
+    seconds of a run = (seconds an epoch and a million numbers) x (million numbers of its training part) x (epochs)
+
+The rate is the median over finished runs of the same model on the same kind of device, of those with nothing ``beside``
+them: with the same configuration and equation if there are any, else on the same equation, else on any. What no record
+tells comes from `rates.csv`, whose rows hold for a configuration or, where none is given, for all.
+"""
+
+from __future__ import annotations
+
+import csv
+import math
+import statistics
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
+from contextlib import suppress
+from functools import cache
+from importlib import resources
+from typing import Any
+
+from spdebench.errors import UserError
+from spdebench.paper.base import AnySpec, dataset_of
+from spdebench.paper.fill import Records
+from spdebench.spec import canonical_json
+from spdebench.tasks import TaskSpec
+from spdebench.training.solver_row import SOLVER
+
+SHARE = 0.5  # of the epochs allowed that a run takes before it stops early, where nothing is known
+ONCE = 5.0  # seconds of what is not trained
+
+
+@cache
+def _committed() -> tuple[dict[str, str], ...]:
+    text = (resources.files("spdebench.campaign") / "rates.csv").read_text(encoding="utf-8")
+    return tuple(csv.DictReader(text.splitlines()))
+
+
+def volume(datasets: Iterable[Mapping[str, Any]], task: Mapping[str, Any]) -> float:
+    """Million numbers (samples x frames x points) of the training part."""
+    chosen = TaskSpec(**{k: v for k, v in task.items() if k != "equation"})
+    total = 0.0
+    for values in datasets:
+        if "fields" not in values:  # imported data: they do not enter the paper's tables
+            continue
+        spec = dataset_of(values)
+        train = (chosen.n or spec.n) * chosen.weights[0] // sum(chosen.weights)
+        frames, *points = spec.shape
+        total += train * (1 + (frames - 1) // chosen.every) * math.prod(n // chosen.stride for n in points)
+    return total / 1e6
+
+
+class Rates:
+    """Seconds an epoch and a million numbers, and the share of the allowed epochs that runs take."""
+
+    def __init__(self, records: Records, device: str = "cpu") -> None:
+        kind = device.partition(":")[0]
+        self._rates: dict[tuple[str, ...], list[float]] = defaultdict(list)
+        self._shares: dict[tuple[str, ...], list[float]] = defaultdict(list)
+        self._once: dict[tuple[str, ...], list[float]] = defaultdict(list)
+        for record in records.values():
+            with suppress(UserError, KeyError, TypeError, ZeroDivisionError):  # nothing can be learned from it
+                self._learn(record, kind)
+        for row in _committed():
+            if row["device"] == kind:
+                self._default(row)
+
+    def _learn(self, record: Mapping[str, Any], kind: str) -> None:
+        if not str(record.get("provenance", {}).get("device", "")).startswith(kind) or "datasets" not in record:
+            return
+        keys = _keys(record["model"], record["datasets"], record["config"])
+        if record["model"] == SOLVER:
+            size = volume(record["datasets"], record["task"])
+            for key in keys:
+                self._once[key].append(record.get("measuring_seconds", 0.0) / max(size, 1e-9))
+        if not record["epochs"]:
+            return
+        size = volume(record["datasets"], record["task"])
+        for key in keys:
+            if not record.get("beside"):
+                self._rates[key].append(record["training_seconds"] / record["epochs"] / max(size, 1e-9))
+            self._shares[key].append(record["epochs"] / record["options"]["epochs"])
+
+    def _default(self, row: Mapping[str, str]) -> None:
+        """A committed rate, where nothing better is known; of several rows that would serve, the first."""
+        for key in _known_as(row["model"], row["equation"], row["config"])[0 if row["config"] else 1 :]:
+            if not self._rates.get(key):
+                self._rates[key] = [float(row["seconds"]) / float(row["million"])]
+
+    def _median(self, table: Mapping[tuple[str, ...], list[float]], run: AnySpec, default: float) -> float:
+        for key in _keys(run.model, run.datasets, getattr(run, "config", {})):
+            if table.get(key):
+                return statistics.median(table[key])
+        return default
+
+    def epochs(self, run: AnySpec) -> float:
+        """About how many epochs a run will take."""
+        allowed = getattr(run, "options", {}).get("epochs", 0)
+        return self._median(self._shares, run, SHARE) * allowed
+
+    def seconds(self, run: AnySpec) -> float:
+        """About how long a run takes from the start."""
+        size = volume(run.datasets, run.task)
+        if run.model == SOLVER:
+            return max(1.0, self._median(self._once, run, ONCE / 10) * size)
+        if not run.options["epochs"]:  # type: ignore[union-attr]
+            return ONCE
+        every = [rate for key, rates in self._rates.items() if len(key) == 1 for rate in rates]
+        default = statistics.median(every) if every else 1.0
+        return self._median(self._rates, run, default) * size * self.epochs(run)
+
+
+def _keys(model: str, datasets: Iterable[Mapping[str, Any]], config: Mapping[str, Any]) -> list[tuple[str, ...]]:
+    """From the most to the least alike."""
+    return _known_as(model, str(next(iter(datasets)).get("equation")), canonical_json(config))
+
+
+def _known_as(model: str, equation: str, config: str) -> list[tuple[str, ...]]:
+    return [(model, equation, config), (model, equation), (model,)]

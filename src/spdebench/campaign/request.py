@@ -1,0 +1,55 @@
+"""What was asked for, kept beside the runs, so that one can see from elsewhere how much of it is left.
+
+``<runs>/campaign-<digest>.json`` holds tables, seeds, edition, choice and device; asked for twice it is one file.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from spdebench import spec
+from spdebench.campaign.plan import only
+from spdebench.errors import UserError
+from spdebench.paper.base import EDITIONS, Cell, Edition, Table
+from spdebench.paper.catalogue import table
+from spdebench.training.folder import read_json, write_json
+
+
+@dataclass(frozen=True, kw_only=True)
+class Campaign:
+    """One ``table NAME --run``."""
+
+    tables: tuple[str, ...]
+    seeds: int = 3
+    edition: str = "paper"
+    only: str = ""
+    device: str = "cpu"
+
+    def __post_init__(self) -> None:
+        spec.check(self, "campaign")
+        if self.edition not in EDITIONS:
+            raise UserError(f"a campaign's edition is one of {', '.join(EDITIONS)}, got '{self.edition}'")
+
+    def write(self, runs: str | Path) -> None:
+        write_json(Path(runs) / f"campaign-{spec.digest(asdict(self))}.json", asdict(self))
+
+    def cells(self, find: Callable[[str], Table] = table) -> list[Cell]:
+        """The numbers that it wants."""
+        which: Edition = "converged" if self.edition == "converged" else "paper"
+        return only([cell for name in self.tables for cell in find(name).cells(self.seeds, which)], self.only)
+
+
+def campaigns(runs: str | Path) -> list[Campaign]:
+    """All that were asked for in a folder of runs."""
+    return [
+        spec.build(Campaign, _mapping(read_json(path), path), path.name)
+        for path in sorted(Path(runs).glob("campaign-*.json"))
+    ]
+
+
+def _mapping(value: object, path: Path) -> dict[str, object]:
+    if not isinstance(value, dict):
+        raise UserError(f"{path} is not a campaign; remove it")
+    return value

@@ -1,0 +1,301 @@
+"""Fill the missing cells: make the data, train, test on other data where wanted, and put every finished run into the
+records at once. Whatever stops it, the same command goes on from there.
+
+What is not trained comes first, then the first seed of everything, and of that the longest runs, or with a budget those
+that give the most published numbers for their time; on a cluster without a budget simply the longest, so that all ends
+soonest. A worker keeps the data of its last tasks.
+"""
+
+from __future__ import annotations
+
+import time
+import traceback
+from collections.abc import Callable, Sequence
+from contextlib import closing, suppress
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any, Literal
+
+from spdebench import engines
+from spdebench.campaign import exclusive_timing as alone
+from spdebench.campaign.deadline import FOREVER, Deadline, OutOfTime, until
+from spdebench.campaign.needs import Means, Needs
+from spdebench.campaign.plan import Job
+from spdebench.campaign.request import Campaign
+from spdebench.data import DatasetSpec, generate, open_dataset
+from spdebench.data.generate import check_folder, check_where
+from spdebench.errors import UserError, folding_known
+from spdebench.paper.base import AnySpec, dataset_of
+from spdebench.paper.figure_data import keep
+from spdebench.records import store as records
+from spdebench.spec import canonical_json
+from spdebench.tasks import Task
+from spdebench.training import Paused, Run, RunSpec, open_run, part_for, score_on, train
+from spdebench.training import solver_row as solver
+from spdebench.training.folder import locked, read_json, write_json
+from spdebench.training.solver_row import SolverSpec
+
+FAILED = "failed.json"  # in a run's folder: why it failed, until it is begun again
+CHECKPOINT = 10.0  # seconds between checkpoints, or more where they take long; one is written when a budget ends
+
+
+@dataclass(frozen=True)
+class Places:
+    """Where data, runs and records lie, and what runs are made on (several devices take turns)."""
+
+    data: str = "data"
+    runs: str = "runs"
+    results: str = "results"
+    devices: tuple[str, ...] = ("cpu",)
+
+    def absolute(self) -> Places:
+        """For workers, whose current folder may be another."""
+        data, runs, results = (str(Path(p).absolute()) for p in (self.data, self.runs, self.results))
+        return Places(data, runs, results, self.devices)
+
+
+@dataclass(frozen=True)
+class Unit:
+    """One run to make: all that a worker needs."""
+
+    spec: AnySpec
+    shifts: dict[str, DatasetSpec]
+    places: Places
+    device: str
+    deadline: Deadline
+    alone: bool = True
+    progress: bool = False
+    need: engines.Need = field(default_factory=engines.Need)
+    patient: bool = False  # whether to wait for another process that makes this run
+    keeps: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What became of a run: ``added``, ``known`` already, ``kept`` in its folder only, ``paused``, ``left``, ``busy``
+    (another process makes it) or ``failed``; the message says why."""
+
+    name: str
+    state: Literal["added", "known", "kept", "paused", "left", "busy", "failed"]
+    seconds: float = 0.0
+    message: str = ""
+    record: dict[str, Any] = field(default_factory=dict, compare=False)
+
+
+Report = Callable[[Outcome], None]
+
+
+def fill_missing(
+    todo: Sequence[Job],
+    places: Places,
+    means: Means = Means(),
+    *,
+    budget: float | None = None,
+    report: Report | None = None,
+    campaign: Campaign | None = None,
+) -> list[Outcome]:
+    """Make every run that is not done, as far as the ``budget`` (seconds) goes."""
+    for device in places.devices:
+        check_where(device, means.engine)
+    records.check_writable(places.results)
+    check_folder(Path(places.runs))
+    deadline = Deadline.after(FOREVER if budget is None else budget)
+    outcomes: list[Outcome] = []
+
+    def say(outcome: Outcome) -> None:
+        outcomes.append(outcome)
+        if report:
+            report(outcome)
+
+    ready = [j for j in todo if j.status == "finished" and not j.shifts and not j.keeps]
+    rest = [j for j in todo if j.status != "done" and j not in ready]
+    if rest and budget is not None:
+        _check_budget(rest, budget)
+    if campaign is not None:
+        campaign.write(places.runs)
+    for job in ready:
+        say(_collect(job.spec, places))
+    reserve = 0.0 if means.alone else alone.reserve(todo, budget)
+    thrifty = budget is not None
+    needs = Needs(
+        records.read(places.results),
+        means.sharing(len(places.devices)),
+        seeds_first=means.engine == "local" or thrifty,
+        thrifty=thrifty,
+    )
+    units = _units(rest, places, means, deadline.earlier(reserve), needs)
+    busy = _run(units, means, say)
+    _run([replace(unit, patient=True) for unit in units if unit.spec.name in busy], means, say)
+    alone.retime(todo, places.runs, places.results, places.devices, means.engine, deadline)
+    return outcomes
+
+
+def _units(rest: Sequence[Job], places: Places, means: Means, deadline: Deadline, needs: Needs) -> list[Unit]:
+    """In the order in which they start; several devices take turns."""
+    devices, there = places.devices, places.absolute()
+    return [
+        Unit(
+            job.spec,
+            dict(job.shifts),
+            there,
+            devices[k % len(devices)],
+            deadline,
+            alone=means.alone,
+            progress=means.progress and means.alone,
+            need=needs.of(job, devices[k % len(devices)]),
+            keeps=job.keeps,
+        )
+        for k, job in enumerate(sorted(rest, key=lambda j: (needs.rank(j), -j.seconds)))
+    ]
+
+
+def _run(units: Sequence[Unit], means: Means, say: Report) -> set[str]:
+    """Make the runs; returns the names of those that another process is making."""
+    busy = set()
+    results = engines.run(
+        work, units, means.workers, engine=means.engine, needs=lambda unit: unit.need, lost=_worker_lost
+    )
+    with closing(results):
+        for outcome in results:
+            if outcome.state == "busy":
+                busy.add(outcome.name)
+            else:
+                say(outcome)
+    return busy
+
+
+def _check_budget(rest: Sequence[Job], budget: float) -> None:
+    least = min(rest, key=lambda j: j.seconds)
+    if budget < least.seconds:
+        raise UserError(
+            f"a budget of {budget:.0f} s is too small for even one run: the shortest that is left, {least.spec.name}, "
+            f"takes about {least.seconds:.0f} s; give a larger --budget, or none"
+        )
+
+
+# --- one run ------------------------------------------------------------------------------------------------------
+def work(unit: Unit) -> Outcome:
+    """Make one run and add its record; never raises for what is one run's trouble."""
+    name = unit.spec.name
+    folder, start = Path(unit.places.runs) / name, time.monotonic()
+    if unit.deadline.left <= 0:
+        return Outcome(name, "left")
+    if not unit.patient and engines.held(folder):
+        return Outcome(name, "busy")
+    with suppress(OSError):
+        (folder / FAILED).unlink(missing_ok=True)
+    try:
+        with until(unit.deadline), folding_known():
+            record = _make(unit)
+    except (OutOfTime, Paused):
+        return Outcome(name, "paused", time.monotonic() - start, "its checkpoint is kept")
+    except UserError as error:
+        return _failed(unit, str(error), time.monotonic() - start)
+    except Exception as error:
+        traceback.print_exc()
+        return _failed(unit, f"{type(error).__name__}: {error}", time.monotonic() - start, traceback.format_exc())
+    finally:
+        engines.release(unit.device)
+    by_itself = unit.alone and not alone.company(unit.places.runs, name)
+    company = {"alone": True} if by_itself else {"beside": True}  # others, at least a part of the time
+    return _add(record | company, unit.places, time.monotonic() - start)
+
+
+def _failed(unit: Unit, reason: str, seconds: float = 0.0, trace: str = "") -> Outcome:
+    """Tell why in the run's folder, as far as the disk allows, until it is begun again."""
+    with suppress(UserError):
+        write_json(Path(unit.places.runs) / unit.spec.name / FAILED, {"reason": reason, "trace": trace})
+    return Outcome(unit.spec.name, "failed", seconds, reason)
+
+
+def _worker_lost(unit: Unit, reason: str) -> Outcome:
+    return _failed(unit, reason)
+
+
+def _add(record: dict[str, Any], places: Places, seconds: float = 0.0) -> Outcome:
+    try:
+        new = records.add(places.results, record)
+    except UserError as error:
+        return Outcome(record["name"], "kept", seconds, str(error), record)
+    return Outcome(record["name"], "added" if new else "known", seconds, "", record)
+
+
+def _collect(spec: AnySpec, places: Places) -> Outcome:
+    """A run that was finished, but never added."""
+    path = Path(places.runs) / spec.name
+    try:
+        record = read_json(path / "record.json") if isinstance(spec, SolverSpec) else open_run(path).record
+    except UserError as error:
+        return Outcome(spec.name, "failed", 0.0, str(error))
+    return _add(record, places)
+
+
+def _make(unit: Unit) -> dict[str, Any]:
+    if isinstance(unit.spec, SolverSpec):
+        return _measure_solver(unit.spec, unit)
+    run = _trained(unit.spec, unit)
+    own = unit.spec.datasets[0]["seed"]
+    for label, dataset in unit.shifts.items():
+        path = ensure(dataset, unit.places.data, unit.device)
+        part = part_for(run, path, "test" if dataset.seed == own else "all")
+        score_on(run, part, label, device=unit.device)
+    keep(run, unit.keeps, lambda: part_for(run, ensure(dataset_of(unit.spec.datasets[0]), unit.places.data, "cpu")))
+    return run.record
+
+
+def _trained(spec: RunSpec, unit: Unit) -> Run:
+    path = Path(unit.places.runs) / spec.name
+    if (path / "record.json").exists():
+        return open_run(path)
+    run = train(
+        spec.model,
+        _task(canonical_json([list(spec.datasets), spec.task]), spec, unit),
+        out=unit.places.runs,
+        device=unit.device,
+        config=spec.config,
+        keep_predictions=spec.options["seed"] == 0,
+        progress=unit.progress,
+        checkpoint=CHECKPOINT,
+        pause=lambda seconds: unit.deadline.left < seconds,
+        cache=str(Path(unit.places.data) / "features"),
+        **spec.options,
+    )
+    if run.spec.digest != spec.digest:
+        raise UserError(f"{spec.name} was trained as {run.name}: the plan and the protocol differ; report this")
+    return run
+
+
+def _measure_solver(spec: SolverSpec, unit: Unit) -> dict[str, Any]:
+    folder = Path(unit.places.runs) / spec.name
+    dataset = open_dataset(ensure(spec.dataset, unit.places.data, unit.device))
+    with locked(folder):
+        if not (folder / "record.json").exists():
+            write_json(folder / "record.json", solver.measure(spec, dataset, unit.device))
+    return read_json(folder / "record.json")
+
+
+_TASKS: dict[str, Task] = {}
+KEPT_TASKS = 3
+
+
+def _task(key: str, spec: RunSpec, unit: Unit) -> Task:
+    """The task of a run; the last few stay in memory, so that runs on the same data read them once."""
+    task = _TASKS.pop(key, None)
+    if task is None:
+        paths = [ensure(dataset_of(d), unit.places.data, unit.device) for d in spec.datasets]
+        task = Task(paths, **spec.task)
+        while len(_TASKS) >= KEPT_TASKS:
+            del _TASKS[next(iter(_TASKS))]
+    _TASKS[key] = task
+    return task
+
+
+def ensure(dataset: DatasetSpec, folder: str, device: str) -> Path:
+    """The dataset's file, made if it is not there; of several processes that want it one makes it."""
+    path = Path(folder) / dataset.file_name
+    if path.exists():
+        return path
+    with folding_known():
+        return generate(
+            dataset.equation, n=dataset.n, seed=dataset.seed, chunk=dataset.chunk, out=folder, device=device, quiet=True
+        )

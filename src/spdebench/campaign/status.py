@@ -1,0 +1,166 @@
+"""A campaign seen from outside, also while it runs: what is done, running, failed with the reason, left, for how long.
+
+Records say what is done, locks who is at work, logs how far, `failed.json` why something is not done. Looking changes
+nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Any, Literal
+
+from spdebench.campaign import plan
+from spdebench.campaign.rates import Rates
+from spdebench.campaign.request import Campaign, campaigns
+from spdebench.campaign.run import FAILED
+from spdebench.data.making import Making, in_the_making
+from spdebench.engines import held
+from spdebench.errors import UserError
+from spdebench.paper.base import AnySpec, Table
+from spdebench.paper.catalogue import table
+from spdebench.records import store as records
+from spdebench.training import RunSpec, open_run
+from spdebench.training.folder import read_json, read_log
+
+State = Literal["done", "running", "failed", "left"]
+OTHERS = "other runs"  # in the folder, and of no campaign
+
+
+@dataclass(frozen=True)
+class RunState:
+    """One run: ``epoch`` of at most ``epochs``, seconds left, who makes it (``holder``), why it failed."""
+
+    name: str
+    state: State
+    seconds: float = 0.0
+    epoch: int = 0
+    epochs: int = 0
+    holder: str = ""
+    reason: str = ""
+
+
+@dataclass(frozen=True)
+class Status:
+    """Runs by table, each once in ``runs``, and the datasets in the making."""
+
+    tables: dict[str, list[RunState]]
+    runs: list[RunState]
+    making: list[Making]
+
+    @property
+    def side_by_side(self) -> int:
+        return max(1, len(chosen(self.runs, "running")))
+
+    @property
+    def seconds(self) -> float:
+        """About how long it takes until all is done, if as many run side by side as now."""
+        return sum(run.seconds for run in self.runs) / self.side_by_side
+
+    def rows(self) -> list[dict[str, Any]]:
+        """A line a table, and the total, in which a run that tables share counts once."""
+        rows = [_row(name, runs) for name, runs in self.tables.items()]
+        return rows if len(rows) == 1 else [*rows, _row("total", self.runs)]
+
+    def to_dict(self) -> dict[str, Any]:
+        return {
+            "tables": self.rows(),
+            "runs": [asdict(run) for run in self.runs],
+            "making": [asdict(making) for making in self.making],
+            "side_by_side": self.side_by_side,
+            "seconds": self.seconds,
+        }
+
+
+def chosen(runs: Iterable[RunState], state: State) -> list[RunState]:
+    return [run for run in runs if run.state == state]
+
+
+def _row(name: str, runs: Sequence[RunState]) -> dict[str, Any]:
+    states: tuple[State, ...] = ("done", "running", "failed", "left")
+    counts: dict[str, int] = {state: len(chosen(runs, state)) for state in states}
+    return {"table": name, "runs": len(runs), **counts, "seconds": sum(run.seconds for run in runs)}
+
+
+def status(
+    runs: str | Path = "runs",
+    results: str | Path = "results",
+    data: str | Path = "data",
+    find: Callable[[str], Table] = table,
+) -> Status:
+    """Look at the folders; what is not there counts as empty."""
+    folder, known = Path(runs), records.read(results)
+    seen: dict[str, RunState] = {}
+    tables: dict[str, dict[str, RunState]] = {}
+    for campaign in campaigns(folder):
+        rates = Rates(known, campaign.device)
+        for name, jobs in _jobs(campaign, known, folder, find).items():
+            for job in jobs:
+                key = job.spec.name
+                if key not in seen:
+                    seen[key] = _of_job(job, folder, rates)
+                tables.setdefault(name, {})[key] = seen[key]
+    others = _others(folder, set(seen), Rates(known))
+    if others:
+        tables[OTHERS] = others
+    states = {name: list(found.values()) for name, found in tables.items()}
+    return Status(states, [*(seen | others).values()], in_the_making(Path(data)))
+
+
+def _jobs(
+    campaign: Campaign, known: dict[str, Any], runs: Path, find: Callable[[str], Table]
+) -> dict[str, list[plan.Job]]:
+    cells = campaign.cells(find)
+    by_digest = {job.spec.digest: job for job in plan.jobs(cells, known, runs, campaign.device)}
+    names = dict.fromkeys(cell.table for cell in cells)
+    return {
+        name: [by_digest[d] for d in dict.fromkeys(r.digest for c in cells if c.table == name for r in c.runs)]
+        for name in names
+    }
+
+
+def _of_job(job: plan.Job, runs: Path, rates: Rates) -> RunState:
+    if job.status == "done":
+        return RunState(job.spec.name, "done")
+    return _unfinished(job.spec, runs / job.spec.name, job.seconds, rates)
+
+
+def _unfinished(spec: AnySpec, folder: Path, seconds: float, rates: Rates) -> RunState:
+    log = read_log(folder / "log.jsonl")
+    epochs = int(getattr(spec, "options", {}).get("epochs", 0))
+    state = RunState(spec.name, "left", seconds, len(log), epochs)
+    if holder := held(folder):
+        taken = [float(line.get("seconds", 0.0)) for line in log]
+        if taken:
+            seconds = max(0.0, rates.epochs(spec) - len(log)) * sum(taken) / len(taken)
+        return replace(state, state="running", seconds=seconds, holder=holder)
+    if (folder / FAILED).exists():
+        return replace(state, state="failed", reason=_reason(folder / FAILED))
+    return state
+
+
+def _reason(path: Path) -> str:
+    try:
+        return str(read_json(path)["reason"])
+    except (UserError, KeyError, TypeError):
+        return "its reason cannot be read"
+
+
+def _others(runs: Path, known: set[str], rates: Rates) -> dict[str, RunState]:
+    """Runs that were made one by one; one of a sweep is done when it is trained, for it is not tested."""
+    found: dict[str, RunState] = {}
+    for path in sorted(runs.glob("*/spec.json")):
+        folder = path.parent
+        if folder.name in known:
+            continue
+        try:
+            run = open_run(folder)
+            spec: RunSpec = run.spec
+            done = (run.finished or run.trained) and not held(folder)
+            found[folder.name] = (
+                RunState(folder.name, "done") if done else _unfinished(spec, folder, rates.seconds(spec), rates)
+            )
+        except UserError as error:
+            found[folder.name] = RunState(folder.name, "failed", reason=str(error))
+    return found

@@ -1,0 +1,197 @@
+"""What a table or figure of the paper is: numbers that are wanted, each from runs that anyone can make again.
+
+A `Want` declares one number: dataset, inputs, model, metric and what differs from the paper's usual settings. A `Table`
+is wants with a title and notes; its cells are the wants with their runs (one a seed) and the published number beside.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from spdebench import spec
+from spdebench.data import DatasetSpec
+from spdebench.data.identity import from_json
+from spdebench.equations import equation
+from spdebench.errors import UserError
+from spdebench.models import MODELS
+from spdebench.paper import published
+from spdebench.tasks import Inputs, TaskSpec, subsampling
+from spdebench.training.identity import RunSpec, plan
+from spdebench.training.solver_row import SOLVER, SolverSpec
+
+Edition = Literal["paper", "converged"]
+EDITIONS: tuple[Edition, ...] = ("paper", "converged")
+AnySpec = RunSpec | SolverSpec
+
+
+@dataclass(frozen=True)
+class Data:
+    """A dataset of the paper: an equation with some fields given, ``n`` samples of ``seed``."""
+
+    equation: str
+    fields: tuple[tuple[str, Any], ...] = ()
+    n: int = 1200
+    seed: int = 0
+
+    def having(self, **fields: Any) -> Data:
+        """The same with other fields."""
+        return dataclasses.replace(self, fields=tuple(sorted((dict(self.fields) | fields).items())))
+
+    def spec(self, edition: Edition = "paper") -> DatasetSpec:
+        return _dataset(self, edition)
+
+
+@functools.cache
+def _dataset(data: Data, edition: Edition) -> DatasetSpec:
+    return DatasetSpec(equation=equation(data.equation, edition=edition, **dict(data.fields)), n=data.n, seed=data.seed)
+
+
+@functools.lru_cache(maxsize=4096)
+def _from_json(text: str) -> DatasetSpec:
+    return from_json(text)
+
+
+def dataset_of(values: Mapping[str, Any]) -> DatasetSpec:
+    """The dataset whose `to_dict` this is; many runs share one, which is decoded once."""
+    return _from_json(spec.canonical_json(values))
+
+
+def data(name: str, *, n: int = 1200, seed: int = 0, **fields: Any) -> Data:
+    return Data(name, tuple(sorted(fields.items())), n, seed)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Want:
+    """One number: ``metric`` of ``model`` on the test part of ``data`` (several: a mixture), or on ``test``.
+
+    ``published`` overrides columns of the published csv where the paper names things otherwise; None: the paper has no
+    such number. ``optional``: left out where the model cannot work with such data. ``keeps``: what the records of its
+    runs are to hold beside scores (`keeps.KEEPS`), because a figure shows it.
+    """
+
+    group: str
+    row: str
+    column: str
+    metric: str
+    model: str
+    data: tuple[Data, ...]
+    inputs: Inputs = "xi"
+    task: Mapping[str, Any] = field(default_factory=dict)
+    config: Mapping[str, Any] = field(default_factory=dict)
+    options: Mapping[str, Any] = field(default_factory=dict)
+    part: str = "test"
+    test: Data | None = None
+    published: Mapping[str, str] | None = None
+    optional: bool = False
+    keeps: tuple[str, ...] = ()
+
+    def task_spec(self, edition: Edition) -> TaskSpec:
+        fields = {"inputs": self.inputs, **subsampling(self.data[0].spec(edition).equation), **self.task}
+        return TaskSpec(**fields)
+
+    def supported(self, edition: Edition) -> bool:
+        """False for an optional row that cannot be had."""
+        if not self.optional or self.model == SOLVER:
+            return True
+        try:
+            MODELS[self.model].supports(self.task_spec(edition).setting(self.data[0].spec(edition).equation))
+        except UserError:
+            return False
+        return True
+
+    def runs(self, seeds: int, edition: Edition) -> tuple[AnySpec, ...]:
+        """One run a seed; what has no chance in it (solver, baselines) runs once."""
+        task = dataclasses.asdict(self.task_spec(edition))
+        if self.model == SOLVER:
+            return (SolverSpec(self.data[0].spec(edition), task),)
+        first = self._run(task, edition)
+        count = seeds if MODELS[self.model].trainable else 1
+        return tuple(dataclasses.replace(first, options={**first.options, "seed": seed}) for seed in range(count))
+
+    def _run(self, task: dict[str, Any], edition: Edition) -> RunSpec:
+        key = (self.model, self.data, edition, spec.canonical_json([task, dict(self.config), dict(self.options)]))
+        if key not in _PLANNED:
+            datasets = [d.spec(edition) for d in self.data]
+            _PLANNED[key] = plan(self.model, datasets, task, self.config, {**self.options, "seed": 0})
+        return _PLANNED[key]
+
+    def columns(self) -> dict[str, str]:
+        """Where the published csv would have this number."""
+        found = published.columns_of(self.data[0].spec().equation, self.inputs, self.model, self.metric)
+        return found | dict(self.published or {})
+
+
+_PLANNED: dict[tuple[Any, ...], RunSpec] = {}
+"""Many cells want the same run: it is planned once."""
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One number of a table: where it stands, the runs whose mean it is, and the published one.
+
+    ``part`` is ``test`` or the label of a shift, whose dataset is ``shift``. ``published_keys`` are lines of the csv.
+    """
+
+    table: str
+    group: str
+    row: str
+    column: str
+    metric: str
+    model: str
+    runs: tuple[AnySpec, ...]
+    part: str = "test"
+    shift: DatasetSpec | None = None
+    published: float | None = None
+    published_std: float | None = None
+    published_keys: tuple[int, ...] = ()
+    keeps: tuple[str, ...] = ()
+
+    @property
+    def label(self) -> str:
+        """For people, and for ``--only``."""
+        return ", ".join(word for word in (self.group, self.row, self.column) if word)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Table:
+    """A table or figure of the paper. ``source`` is its label there; ``draw`` are the commands that draw it."""
+
+    name: str
+    title: str
+    source: str
+    kind: Literal["table", "figure"] = "table"
+    wants: tuple[Want, ...] = ()
+    notes: tuple[str, ...] = ()
+    draw: tuple[str, ...] = ()
+
+    def cells(self, seeds: int = 3, edition: Edition = "paper") -> list[Cell]:
+        """The wants with their runs, in order; a number that the paper prints twice goes to two cells."""
+        if seeds < 1:
+            raise UserError(f"seeds must be at least 1, got {seeds}")
+        used: dict[int, int] = {}
+        return [self._cell(want, seeds, edition, used) for want in self.wants if want.supported(edition)]
+
+    def _cell(self, want: Want, seeds: int, edition: Edition, used: dict[int, int]) -> Cell:
+        numbers = () if want.published is None else published.find(self.source, want.columns())
+        number = min(numbers, key=lambda n: (used.get(n.line, 0), n.line), default=None)
+        if number is not None:
+            used[number.line] = used.get(number.line, 0) + 1
+        return Cell(
+            table=self.name,
+            group=want.group,
+            row=want.row,
+            column=want.column,
+            metric=want.metric,
+            model=want.model,
+            runs=want.runs(seeds, edition),
+            part=want.part,
+            shift=want.test.spec(edition) if want.test else None,
+            published=number.mean if number else None,
+            published_std=number.std if number else None,
+            published_keys=(number.line,) if number else (),
+            keeps=want.keeps,
+        )

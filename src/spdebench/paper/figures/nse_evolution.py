@@ -1,0 +1,28 @@
+"""NSE at J = 256, (u0, xi) -> u: trained on 16 x 16 points, shown on 64 x 64."""
+
+from spdebench.paper.base import Table, data
+from spdebench.paper.layout import want
+
+NSE = data("nse", truncation=256, kappa=1.0)
+
+TABLE = Table(
+    name="nse-evolution",
+    kind="figure",
+    source="fig:NSE",
+    title="NSE, J = 256, (u0, xi) -> u: NSPDE trained on 16 x 16 points, evaluated there and on 64 x 64",
+    wants=(
+        want("nspde", NSE, "u0+xi", group="", column="16 x 16", published=None),
+        want(
+            "nspde",
+            NSE,
+            "u0+xi",
+            group="",
+            column="64 x 64",
+            part="points=64",
+            test=NSE.having(points=64),
+            published=None,
+        ),
+    ),
+    draw=("spdebench plot nse-evolution",),
+    notes=("Both grids show the same paths: every fourth point of the 64 x 64 that are solved on, or all of them.",),
+)

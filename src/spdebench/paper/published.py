@@ -1,0 +1,91 @@
+"""The numbers that the paper prints, one line each (`published.csv`): what our own stand beside."""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cache
+from importlib import resources
+
+from spdebench.equations import Equation
+
+COLUMNS = ("equation", "boundary", "noise", "sigma", "task", "J", "train_set", "test_set", "model", "metric")
+"""Columns that, with the table, name a number."""
+
+TASKS = {"xi": "xi->u", "u0+xi": "(u0,xi)->u"}
+METRICS = {"w12_paper": "w12", "inference_ms": "time_ms", "val": "val_rel_l2"}
+"""Our name of a metric -> the csv's, where they differ."""
+
+TITLES = {
+    "ncde": "NCDE",
+    "nrde": "NRDE",
+    "ncde-fno": "NCDE-FNO",
+    "deeponet": "DeepONet",
+    "fno": "FNO",
+    "wno": "WNO",
+    "nspde": "NSPDE",
+    "nspde-s": "NSPDE-S",
+    "dlr-net": "DLR-Net",
+    "nors": "NORS",
+    "gt": "GT",
+}
+"""Our name of a model -> the paper's."""
+
+
+@dataclass(frozen=True)
+class Published:
+    """One published number: its line in the file, the paper's label of its table, mean and (where printed) s.d."""
+
+    line: int
+    table: str
+    columns: Mapping[str, str]
+    mean: float
+    std: float | None
+
+
+@cache
+def numbers() -> tuple[Published, ...]:
+    """All of them, in the order of the file."""
+    text = (resources.files("spdebench.paper") / "published.csv").read_text(encoding="utf-8")
+    return tuple(
+        Published(
+            line,
+            row["table"],
+            {key: row[key] for key in COLUMNS},
+            float(row["mean"]),
+            float(row["std"]) if row["std"] else None,
+        )
+        for line, row in enumerate(csv.DictReader(text.splitlines()), start=2)
+    )
+
+
+@cache
+def _index() -> dict[tuple[str, ...], tuple[Published, ...]]:
+    found: dict[tuple[str, ...], tuple[Published, ...]] = {}
+    for number in numbers():
+        key = (number.table, *(number.columns[c] for c in COLUMNS))
+        found[key] = (*found.get(key, ()), number)
+    return found
+
+
+def find(table: str, columns: Mapping[str, str]) -> tuple[Published, ...]:
+    """The numbers of a table with these columns; two where the paper prints one number twice."""
+    return _index().get((table, *(columns[c] for c in COLUMNS)), ())
+
+
+def columns_of(equation: Equation, inputs: str, model: str, metric: str) -> dict[str, str]:
+    """What the csv's columns say of a number; a table overrides what the paper calls otherwise."""
+    noise = equation.noise.replace("_", "-") + ("-haar" if equation.basis == "haar" else "")
+    return {
+        "equation": equation.name,
+        "boundary": equation.boundary,
+        "noise": noise,
+        "sigma": f"{equation.sigma:g}",
+        "task": TASKS[inputs],
+        "J": str(equation.truncation),
+        "train_set": "",
+        "test_set": "",
+        "model": TITLES.get(model, model),
+        "metric": METRICS.get(metric, metric),
+    }

@@ -1,0 +1,112 @@
+"""Where our numbers stand beside the published ones: at or below mean + 2 s.d., above it, or far below, and then why.
+
+Explanations are data (`explanations.toml`): the first whose keys all agree with a cell speaks for it. Times of another
+device are not compared.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+import tomllib
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from functools import cache
+from importlib import resources
+
+from spdebench.paper.base import Cell
+from spdebench.paper.fill import Entry, Filled
+
+SPREAD = 2.0  # published standard deviations that ours may lie above the published mean
+FAR = 0.25  # of the published mean, below which ours needs a word as well
+KEYS = ("table", "group", "row", "column", "model", "metric")
+"""What an explanation may be about: fields of a cell."""
+VERDICTS = ("Unexplained", "Explained in part", "Explained")
+"""Of a number that lies above or far below, the least explained first."""
+
+
+@dataclass(frozen=True)
+class Explanation:
+    """A sentence, and the fields of the cells that it speaks for, each with the values that it may have.
+
+    ``below``: it is about numbers far below the published ones, not above. ``partly``: it does not account for all of
+    the difference.
+    """
+
+    about: Mapping[str, tuple[str, ...]]
+    text: str
+    partly: bool = False
+    below: bool = False
+
+    def speaks_for(self, cell: Cell) -> bool:
+        return all(getattr(cell, key) in values for key, values in self.about.items())
+
+
+@dataclass(frozen=True)
+class Standing:
+    """A published number of which we have at least one run."""
+
+    entry: Entry
+    explanation: Explanation | None
+
+    @property
+    def limit(self) -> float:
+        """Published mean + 2 s.d.; the mean where no s.d. is printed."""
+        cell = self.entry.cell
+        return (cell.published or 0.0) + SPREAD * (cell.published_std or 0.0)
+
+    @property
+    def compared(self) -> bool:
+        return self.entry.cell.metric != "inference_ms"
+
+    @property
+    def above(self) -> bool:
+        """What is not finite is above."""
+        mean = self.entry.mean
+        return self.compared and (mean is None or not math.isfinite(mean) or mean > self.limit)
+
+    @property
+    def far(self) -> bool:
+        """So far below that it needs a word."""
+        mean, cell = self.entry.mean, self.entry.cell
+        return self.compared and mean is not None and mean < FAR * (cell.published or 0.0)
+
+    @property
+    def verdict(self) -> str:
+        """One of `VERDICTS`, for a number that lies above or far below."""
+        return VERDICTS[0 if self.explanation is None else 1 if self.explanation.partly else 2]
+
+
+def parse(text: str) -> tuple[Explanation, ...]:
+    """The explanations of a TOML text; a key that no cell has is a ValueError."""
+    found = []
+    for number, raw in enumerate(tomllib.loads(text).get("explanation", []), start=1):
+        sentence = str(raw.pop("text", ""))
+        flags = {key: raw.pop(key, False) for key in ("partly", "below")}
+        about = {key: tuple(value) if isinstance(value, list) else (value,) for key, value in raw.items()}
+        if wrong := sorted(about.keys() - set(KEYS)):
+            raise ValueError(f"explanation {number} is about '{wrong[0]}'; it can be about {', '.join(KEYS)}")
+        if not about or not sentence.strip():
+            raise ValueError(f"explanation {number} needs a text and at least one of {', '.join(KEYS)}")
+        for key, value in flags.items():
+            if not isinstance(value, bool):
+                raise ValueError(f"explanation {number}: {key} is true or false, not {value!r}")
+        found.append(Explanation(about, " ".join(sentence.split()), **flags))
+    return tuple(found)
+
+
+@cache
+def explanations() -> tuple[Explanation, ...]:
+    """Those of this package."""
+    return parse((resources.files("spdebench.paper") / "explanations.toml").read_text(encoding="utf-8"))
+
+
+def standings(filled: Filled, known: Iterable[Explanation] | None = None) -> list[Standing]:
+    """One for each published number of a table that has a run; the first explanation that fits is taken."""
+    every = explanations() if known is None else tuple(known)
+    out = [Standing(e, None) for e in filled.entries if e.cell.published_keys and e.values]
+    return [dataclasses.replace(s, explanation=_reason(s, every)) if s.above or s.far else s for s in out]
+
+
+def _reason(standing: Standing, every: Iterable[Explanation]) -> Explanation | None:
+    return next((x for x in every if x.below == standing.far and x.speaks_for(standing.entry.cell)), None)

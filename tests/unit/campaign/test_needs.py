@@ -1,0 +1,61 @@
+"""What runs ask for: from records where there are any; order and share of a GPU."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import pytest
+
+from spdebench.campaign import needs as module
+from spdebench.campaign import plan
+from spdebench.campaign.needs import Needs
+from spdebench.campaign.run import Means
+from tiny_tables import made_up, tiny_table
+
+
+@pytest.fixture
+def jobs(tmp_path):
+    return plan.jobs(tiny_table().cells(2), {}, tmp_path)
+
+
+def test_memory_comes_from_runs_of_the_same_kind(jobs):
+    job = next(j for j in jobs if j.spec.model == "deeponet")
+    guess = Needs({}).of(job, "cpu")
+    assert guess.memory > module.PROCESS and guess.gpus == 0 and guess.seconds == job.seconds
+    known = {str(k): made_up(job.spec, 0.1, peak_memory_mb=peak) for k, peak in enumerate((900.0, 1000.0, 5000.0))}
+    assert Needs(known).of(job, "cpu").memory == pytest.approx(1.2e9)  # the median and a margin
+    other = next(j for j in jobs if j.spec.model == "mean")
+    assert Needs(known).of(other, "cpu") == Needs({}).of(other, "cpu")
+    on_gpu = {"0": made_up(job.spec, 0.1, peak_memory_mb=4000.0, provenance={"device": "cuda: X"})}
+    assert Needs(on_gpu).of(job, "cpu") == guess  # another kind of device's memory says nothing
+
+
+def test_a_gpu_is_shared_as_told_and_as_its_memory_allows(jobs, monkeypatch):
+    job = next(j for j in jobs if j.spec.model == "deeponet")
+    assert Needs({}, per_gpu=4).of(job, "cuda:1").gpus == 0.25
+    assert Needs({}, per_gpu=4).of(job, "cuda:1").place == "cuda:1"
+    monkeypatch.setattr(module, "_gpu_bytes", lambda device: 12e9)
+    peak = {"0": made_up(job.spec, 0.1, peak_memory_mb=5000.0, provenance={"device": "cuda: X"})}
+    assert Needs(peak, per_gpu=4).of(job, "cuda:0").gpus == pytest.approx(0.5)  # 1.2 x 5 GB of 12
+    assert Means(workers=6).sharing(2) == 3 and Means(workers=6, engine="ray").sharing(1) == 1
+    assert Means(workers=6, per_gpu=2).sharing(2) == 2
+
+
+def test_one_seed_of_everything_first_or_simply_the_longest(jobs):
+    early, late = Needs({}), Needs({}, seeds_first=False)
+    ranks = [(j.trained, j.seed, early.of(j, "cpu").rank) for j in jobs]
+    assert sorted(ranks, key=lambda r: r[:2]) == sorted(ranks, key=lambda r: r[2]) and len({r[2] for r in ranks}) == 3
+    assert {late.of(j, "cpu").rank for j in jobs} == {()}
+
+
+def test_with_a_budget_those_first_that_give_most_for_their_time(jobs):
+    """30, 17, 10 (no number counts as a tenth) and 9 seconds a number."""
+    job = next(j for j in jobs if j.trained and not j.seed)
+    assert job.numbers == sum(job.spec in c.runs and c.published is not None for c in tiny_table().cells(2))
+    offers = [(30.0, 1), (100.0, 6), (1.0, 0), (9.0, 1)]
+    made = [dataclasses.replace(job, seconds=s, numbers=n) for s, n in offers]
+    order = sorted(made, key=Needs({}, thrifty=True).rank)
+    assert [(j.seconds, j.numbers) for j in order] == [(9.0, 1), (1.0, 0), (100.0, 6), (30.0, 1)]
+    later = next(j for j in jobs if j.trained and j.seed)
+    rank = Needs({}, thrifty=True).rank
+    assert rank(dataclasses.replace(later, seconds=0.1, numbers=9)) > rank(order[-1])  # another seed comes after all

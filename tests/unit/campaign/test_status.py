@@ -1,0 +1,149 @@
+"""What is done, running, failed and left, told from the folders alone, also while others work in them."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+import spdebench as sb
+from spdebench.campaign import plan, run
+from spdebench.campaign.deadline import Deadline
+from spdebench.campaign.request import Campaign, campaigns
+from spdebench.campaign.run import Places, fill_missing
+from spdebench.campaign.status import chosen, status
+from spdebench.cli import status as verb
+from spdebench.cli.main import main
+from spdebench.data.making import in_the_making
+from spdebench.errors import UserError
+from spdebench.records import store as records
+from tiny_tables import tiny_table
+
+CAMPAIGN = Campaign(tables=("tiny",), seeds=1, only="mean,deeponet")
+
+
+@pytest.fixture
+def where(tmp_path) -> Places:
+    return Places(str(tmp_path / "data"), str(tmp_path / "runs"), str(tmp_path / "results"))
+
+
+def look(where: Places):
+    return status(where.runs, where.results, where.data, lambda name: tiny_table())
+
+
+def go(where: Places, only: str):
+    cells = Campaign(tables=("tiny",), seeds=1, only=only).cells(lambda name: tiny_table())
+    jobs = plan.jobs(cells, records.read(where.results), where.runs)
+    return fill_missing(jobs, where, campaign=CAMPAIGN)
+
+
+def test_done_failed_left_and_the_reason_goes_with_the_failure(where, monkeypatch, capsys):
+    assert look(where).runs == [] == look(where).making
+    real = run._trained
+
+    def diverges(spec, unit):
+        raise UserError("it diverged at epoch 2")
+
+    monkeypatch.setattr(run, "_trained", diverges)
+    assert {o.state for o in go(where, "mean")} == {"failed"}
+    found = look(where)
+    assert [(r["table"], r["runs"], r["done"], r["failed"], r["left"]) for r in found.rows()] == [("tiny", 4, 0, 2, 2)]
+    assert {r.reason for r in chosen(found.runs, "failed")} == {"it diverged at epoch 2"}
+    assert found.seconds > 0
+    monkeypatch.setattr(verb, "find", lambda name: tiny_table())
+    words = ["--runs", where.runs, "--results", where.results, "--data", where.data]
+    with pytest.raises(SystemExit) as caught:
+        main(["status", *words])
+    out = capsys.readouterr().out
+    assert not caught.value.code and out.count("it diverged at epoch 2") == 2 and "are left with 1 side by side" in out
+    monkeypatch.setattr(run, "_trained", real)
+    assert {o.state for o in go(where, "mean")} == {"added"}
+    found = look(where)
+    assert len(chosen(found.runs, "done")) == 2 and not chosen(found.runs, "failed")
+    with pytest.raises(SystemExit):
+        main(["status", "--json", *words])
+    facts = json.loads(capsys.readouterr().out)
+    assert facts["tables"][0]["left"] == 2 and len(facts["runs"]) == 4
+
+
+def test_a_campaign_asked_for_twice_is_one_and_a_bad_one_is_one_line(where, tmp_path):
+    for _ in range(2):
+        CAMPAIGN.write(where.runs)
+    assert campaigns(where.runs) == [CAMPAIGN]
+    (tmp_path / "runs" / "campaign-bad.json").write_text('{"tables": ["tiny"], "sed": 1}')
+    with pytest.raises(UserError, match="did you mean 'seeds'"):
+        look(where)
+
+
+TRAIN = """
+import sys
+from spdebench.campaign import plan, run
+from spdebench.campaign.deadline import Deadline
+from spdebench.training import Fit
+from tiny_tables import tiny_table
+epoch = Fit.run_epoch
+def slow(fit):
+    if fit.epoch == 2:
+        print("two", flush=True)
+        sys.stdin.readline()
+    return epoch(fit)
+Fit.run_epoch = slow
+places = run.Places(*sys.argv[1:4])
+job = plan.jobs(plan.only(tiny_table().cells(1), "deeponet")[1:2], {}, places.runs)[0]
+print(run.work(run.Unit(job.spec, {}, places, "cpu", Deadline.after(600))).state, flush=True)
+"""
+
+
+def test_running_is_seen_with_its_epoch_and_left_to_its_process(where):
+    """Another process trains; who comes second does not wait for it before all else is done."""
+    CAMPAIGN.write(where.runs)
+    child = subprocess.Popen(
+        [sys.executable, "-c", TRAIN, where.data, where.runs, where.results],
+        stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, cwd=Path(__file__).parents[2],
+    )  # fmt: skip
+    assert child.stdout.readline() == "two\n"
+    (running,) = chosen(look(where).runs, "running")
+    assert (running.epoch, running.epochs) == (2, 3) and f"process {child.pid} on" in running.holder
+    jobs = plan.jobs(plan.only(tiny_table().cells(1), "deeponet")[1:2], {}, where.runs)
+    unit = run.Unit(jobs[0].spec, {}, where, "cpu", Deadline.after(600))
+    assert run.work(unit).state == "busy"
+    child.stdin.write("\n")
+    child.stdin.close()
+    assert child.stdout.readline() == "added\n" and child.wait(60) == 0
+    assert run.work(unit).state == "known"  # and nothing is doubled
+    assert len(records.read(where.results)) == 1
+    assert [r.name for r in chosen(look(where).runs, "done")] == [running.name]
+
+
+def test_data_in_the_making(tmp_path, monkeypatch):
+    equation = sb.equation("phi41", points=16, truncation=8, steps=10, frames=10)
+    seen = []
+
+    def report(fresh, found, largest):
+        seen.extend(in_the_making(tmp_path))
+        if len(seen) == 2:
+            raise UserError("no more today")
+
+    with pytest.raises(UserError, match="no more today"):
+        sb.generate(equation, n=8, chunk=2, out=tmp_path, report=report)
+    assert [(m.done, m.chunks) for m in seen] == [(1, 4), (2, 4)]
+    assert all(m.holder and m.seconds > 0 for m in seen)
+    (after,) = in_the_making(tmp_path)
+    assert not after.holder and after.failed == "no more today" and after.done == 2
+    sb.generate(equation, n=8, chunk=2, out=tmp_path)
+    assert in_the_making(tmp_path) == []
+
+
+def test_a_clock_that_jumps_moves_no_deadline(monkeypatch):
+    deadline = Deadline.after(100.0)
+    monkeypatch.setattr(time, "time", lambda: 4e9)  # a century on
+    assert 99 < deadline.left <= 100
+    elsewhere = Deadline(100.0, deadline.steady, deadline.wall, "another machine")
+    assert elsewhere.left < 0  # it pauses, which loses nothing
+    monkeypatch.setattr(time, "time", lambda: 0.0)
+    assert 99 < deadline.left <= 100 and elsewhere.left == 100  # and never grows beyond the budget
+    assert 89 < deadline.earlier(10.0).left <= 90

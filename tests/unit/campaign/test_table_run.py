@@ -1,0 +1,273 @@
+"""Filling a table: every run once, added at once; stopped and continued, collected, refused in one line."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import shutil
+import signal
+import time
+
+import pytest
+
+from spdebench import engines
+from spdebench.campaign import plan, run
+from spdebench.campaign.deadline import Deadline
+from spdebench.campaign.run import Means, Places, fill_missing
+from spdebench.data import generate
+from spdebench.errors import UserError
+from spdebench.paper.fill import fill, value_of
+from spdebench.records import store as records
+from spdebench.records import times
+from spdebench.training import Fit, checkpoints
+from tiny_tables import made_up, tiny_table
+
+
+def places(folder) -> Places:
+    return Places(str(folder / "data"), str(folder / "runs"), str(folder / "results"))
+
+
+def todo(cells, where: Places) -> list[plan.Job]:
+    return plan.jobs(cells, records.read(where.results), where.runs)
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory):
+    """The tiny table filled once, for the tests that look at it or build on it."""
+    folder = tmp_path_factory.mktemp("table")
+    where, cells = places(folder), tiny_table().cells(2)
+    return folder, fill_missing(todo(cells, where), where)
+
+
+@pytest.fixture
+def copy(whole, tmp_path):
+    shutil.copytree(whole[0], tmp_path / "t")
+    return places(tmp_path / "t")
+
+
+def test_everything_is_filled(whole):
+    folder, outcomes = whole
+    where = places(folder)
+    assert {o.state for o in outcomes} == {"added"}, outcomes
+    seeds = [o.record["options"].get("seed", 0) for o in outcomes]
+    assert seeds == sorted(seeds)  # one seed of everything first
+    found = fill(tiny_table(), records.read(where.results), 2)
+    assert not found.missing() and found.done == len(found.entries)
+    group = found.groups[0]
+    assert group.entries["DeepONet", "J=4"].seeds_done == 2 and group.entries["mean", "J=4"].seeds_done == 1
+    assert group.entries["solver", "J=4"].mean < 1e-6 < group.entries["finer", "J=4"].mean < 0.1
+    assert group.inference_ms("solver") > 0 and group.inference_ms("DeepONet") > 0
+    moved = found.groups[1].entries
+    assert moved["DeepONet", "fresh"].samples.shape == (20,) and moved["DeepONet", "J=8"].samples.shape == (6,)
+    assert all(j.status == "done" for j in todo(tiny_table().cells(2), where))
+    record = records.read(where.results)[moved["DeepONet", "fresh"].digests[0]]
+    assert set(record["shifts"]) == {"truncation=8", "fresh"} and record["alone"]
+    assert len(list((folder / "data").glob("*.parquet"))) == 3
+    kept = {p.parent.name for p in (folder / "runs").glob("*/predictions.npy")}
+    assert kept == {o.name for o in outcomes if o.record["model"] != "solver" and not o.record["options"]["seed"]}
+
+
+def test_a_second_time_nothing_is_made(copy, monkeypatch):
+    monkeypatch.setattr(run, "train", lambda *a, **k: pytest.fail("trained again"))
+    assert fill_missing(todo(tiny_table().cells(2), copy), copy) == []
+
+
+def test_lost_records_are_collected_without_training(copy, monkeypatch):
+    shutil.rmtree(copy.results)
+    shutil.rmtree(copy.data)
+    monkeypatch.setattr(run, "train", lambda *a, **k: pytest.fail("trained again"))
+    before = todo(tiny_table().cells(2), copy)
+    assert {j.status for j in before if not j.shifts} == {"finished"}
+    outcomes = fill_missing(before, copy)
+    assert {o.state for o in outcomes} == {"added"}
+    assert all(j.status == "done" for j in todo(tiny_table().cells(2), copy))
+
+
+def test_a_further_shift_needs_no_training(copy, monkeypatch):
+    table = tiny_table()
+    extra = dataclasses.replace(table.wants[-1], part="again", column="again")
+    cells = dataclasses.replace(table, wants=(*table.wants, extra)).cells(2)
+    monkeypatch.setattr(run, "train", lambda *a, **k: pytest.fail("trained again"))
+    outcomes = fill_missing(todo(cells, copy), copy)
+    assert [o.state for o in outcomes] == ["added", "added"]
+    assert all("again" in records.read(copy.results)[o.record["digest"]]["shifts"] for o in outcomes)
+
+
+def test_stopped_by_its_budget_and_continued_it_is_the_same(whole, tmp_path, monkeypatch):
+    """The budget ends in the second epoch; what follows gives the uninterrupted numbers."""
+    where = places(tmp_path)
+    shutil.copytree(whole[0] / "data", where.data)
+    cells = plan.only(tiny_table().cells(1), "deeponet")[:1]
+    epoch = Fit.run_epoch
+
+    def slow(fit):
+        if fit.epoch:
+            signal.raise_signal(signal.SIGALRM)  # as the clock does at the end of the budget
+        return epoch(fit)
+
+    monkeypatch.setattr(run, "CHECKPOINT", 0.0)
+    monkeypatch.setattr(Fit, "run_epoch", slow)
+    jobs = [dataclasses.replace(j, seconds=0.1) for j in todo(cells, where)]
+    outcomes = fill_missing(jobs, where, budget=600)
+    assert [o.state for o in outcomes] == ["paused"]
+    assert records.read(where.results) == {} and [j.status for j in todo(cells, where)] == ["begun"]
+    monkeypatch.setattr(Fit, "run_epoch", epoch)
+    (outcome,) = fill_missing(todo(cells, where), where)
+    expected = records.read(places(whole[0]).results)[outcome.record["digest"]]
+    assert outcome.record["scores"] == expected["scores"] and outcome.record["samples"] == expected["samples"]
+    assert outcome.record["epochs"] == expected["epochs"] == 3
+
+
+def test_before_its_budget_ends_a_run_writes_what_it_has(whole, tmp_path, monkeypatch):
+    """A large network's checkpoints are far apart: what was learned since the last one must not be lost."""
+    where = places(tmp_path)
+    shutil.copytree(whole[0] / "data", where.data)
+    cells = plan.only(tiny_table().cells(1), "deeponet")[:1]
+    monkeypatch.setattr(run, "CHECKPOINT", 1e6)
+    left = iter((600.0, 600.0, 1.0))  # before the run, after its first epoch, after its second
+    deadline = type("Clock", (), {"seconds": run.FOREVER, "left": property(lambda self: next(left))})()
+    unit = run.Unit(todo(cells, where)[0].spec, {}, where, "cpu", deadline)
+    assert run.work(unit).state == "paused"
+    state = checkpoints.load(next((tmp_path / "runs").glob("*/last.pt")), unit.spec.digest)
+    assert state["epoch"] == 2
+    (outcome,) = fill_missing(todo(cells, where), where)
+    assert outcome.record["scores"] == records.read(places(whole[0]).results)[outcome.record["digest"]]["scores"]
+
+
+def test_the_clock_ends_a_run(tmp_path, monkeypatch):
+    where = places(tmp_path)
+    monkeypatch.setattr(run, "_make", lambda unit: time.sleep(60))
+    jobs = [dataclasses.replace(j, seconds=0.1) for j in todo(tiny_table().cells(1), where)][:2]
+    start = time.monotonic()
+    assert [o.state for o in fill_missing(jobs, where, budget=0.2)] == ["paused", "left"]
+    assert time.monotonic() - start < 30
+
+
+def test_after_the_deadline_nothing_is_started(whole, tmp_path):
+    where = places(tmp_path)
+    cells = plan.only(tiny_table().cells(1), "deeponet")
+    unit = run.Unit(todo(cells, where)[0].spec, {}, where, "cpu", Deadline.after(-1))
+    assert run.work(unit).state == "left" and not (tmp_path / "runs").exists()
+
+
+def test_a_budget_too_small_is_one_line(tmp_path):
+    where = places(tmp_path)
+    jobs = [dataclasses.replace(j, seconds=60.0) for j in todo(tiny_table().cells(1), where)]
+    with pytest.raises(UserError, match=r"a budget of 5 s is too small for even one run: .* takes about 60 s"):
+        fill_missing(jobs, where, budget=5)
+
+
+def test_results_that_cannot_be_written_stop_before_training(tmp_path):
+    (tmp_path / "results").write_text("a file")
+    where = places(tmp_path)
+    jobs = plan.jobs(tiny_table().cells(1), {}, where.runs)
+    with pytest.raises(UserError, match="choose another with --results"):
+        fill_missing(jobs, where)
+    assert not (tmp_path / "runs").exists() and not (tmp_path / "data").exists()
+
+
+def test_results_lost_on_the_way_keep_the_run(whole, tmp_path, monkeypatch):
+    """The folder of records fails after training: the run stays, and the next command collects it."""
+    where = places(tmp_path)
+    shutil.copytree(whole[0] / "data", where.data)
+    cells = plan.only(tiny_table().cells(1), "mean")[:1]
+    real = records.add
+
+    def full(folder, record):
+        raise UserError(f"cannot write {folder} (No space left on device)")
+
+    monkeypatch.setattr(records, "add", full)
+    (outcome,) = fill_missing(todo(cells, where), where)
+    assert outcome.state == "kept" and "No space left" in outcome.message
+    monkeypatch.setattr(records, "add", real)
+    assert [j.status for j in todo(cells, where)] == ["finished"]
+    assert [o.state for o in fill_missing(todo(cells, where), where)] == ["added"]
+
+
+def test_one_failure_stops_nothing_else(whole, tmp_path, monkeypatch, capfd):
+    where = places(tmp_path)
+    shutil.copytree(whole[0] / "data", where.data)
+    cells = plan.only(tiny_table().cells(1), "mean")
+    real = run._trained
+    broken = iter([UserError("it diverged"), ValueError("a fault")])
+
+    def some(spec, unit):
+        if error := next(broken, None):
+            raise error
+        return real(spec, unit)
+
+    monkeypatch.setattr(run, "_trained", some)
+    outcomes = fill_missing(todo(cells, where), where)
+    assert [(o.state, o.message) for o in outcomes] == [("failed", "it diverged"), ("failed", "ValueError: a fault")]
+    assert "Traceback" in capfd.readouterr().err  # the fault, not the user's mistake
+    assert [o.state for o in fill_missing(todo(cells, where), where)] == ["added", "added"]
+
+
+def test_runs_side_by_side_and_their_times(whole, tmp_path):
+    """Two processes share the work; times are then taken again with nothing beside them."""
+    where = places(tmp_path)
+    shutil.copytree(whole[0] / "data", where.data)
+    cells = plan.only(tiny_table().cells(1), "mean,solver")
+    outcomes = fill_missing(todo(cells, where), where, Means(workers=2))
+    assert {o.state for o in outcomes} == {"added"} and len(outcomes) == 4
+    lines = [json.loads(line) for line in (tmp_path / "results" / "phi41.jsonl").read_text().splitlines()]
+    assert not any(r.get("alone") for r in lines[:4])
+    assert [r["model"] for r in lines[4:] if r["alone"]] and {r["model"] for r in lines[4:]} == {"mean", "solver"}
+    found = records.read(where.results)
+    for model in ("mean", "solver"):
+        assert len({r["inference_ms"] for r in found.values() if r["model"] == model}) == 1
+
+
+def test_a_time_taken_beside_other_runs_is_none(tmp_path):
+    """A record says that others ran beside it: until one of its kind is timed alone it has no time."""
+    cells = plan.only(tiny_table().cells(1), "mean")
+    beside, later = (made_up(cell.runs[0], 0.1, beside=True) for cell in cells[:2])
+    found = {r["digest"]: r for r in (beside, later)}
+    times.spread(found)
+    assert [r["inference_ms"] for r in found.values()] == [None, None]
+    assert value_of(beside, "inference_ms") is None
+    found = {beside["digest"]: beside, later["digest"]: later | {"alone": True, "inference_ms": 0.25}}
+    times.spread(found)
+    assert [r["inference_ms"] for r in found.values()] == [0.25, 0.25]
+
+
+def test_another_command_beside_is_company(whole, tmp_path):
+    """A run in progress anywhere in the folder: what ends meanwhile is not timed alone, and nothing is timed anew."""
+    where = places(tmp_path)
+    shutil.copytree(whole[0] / "data", where.data)
+    cells = plan.only(tiny_table().cells(1), "mean")
+    with engines.locked(tmp_path / "runs" / "somebody-else"):
+        assert {o.state for o in fill_missing(todo(cells, where), where)} == {"added"}
+    found = records.read(where.results).values()
+    assert all(r.get("beside") and not r.get("alone") and r["inference_ms"] is None for r in found)
+    fill_missing(todo(cells, where), where)  # nothing to make, and now nothing beside it
+    assert all(r["inference_ms"] for r in records.read(where.results).values())
+
+
+def test_a_mixture_is_trained_together_and_tested_apart(whole, tmp_path):
+    """Trained on two truncations, tested on each by the same split: no test path is trained on at any J."""
+    where = places(tmp_path)
+    shutil.copytree(whole[0] / "data", where.data)
+    table = tiny_table()
+    both = tuple(w.data[0] for w in table.wants[:2])
+    wants = tuple(
+        dataclasses.replace(table.wants[0], data=both, column=label, part=label, test=one, group="mixed")
+        for label, one in zip(("truncation=4", "truncation=8"), both, strict=True)
+    )
+    cells = dataclasses.replace(table, wants=wants).cells(1)
+    (outcome,) = fill_missing(todo(cells, where), where)
+    assert outcome.state == "added", outcome.message
+    assert len(outcome.record["datasets"]) == 2 and len(outcome.record["samples"]["rel_l2"]) == 12
+    assert {label: len(s["samples"]["rel_l2"]) for label, s in outcome.record["shifts"].items()} == {
+        "truncation=4": 6,
+        "truncation=8": 6,
+    }
+    apart = [x for s in outcome.record["shifts"].values() for x in s["samples"]["rel_l2"]]
+    assert sorted(apart) == pytest.approx(sorted(outcome.record["samples"]["rel_l2"]), rel=1e-3)
+
+
+def test_data_are_made_once_between_processes(tmp_path):
+    spec = tiny_table().wants[0].data[0].spec()
+    made = run.ensure(spec, str(tmp_path), "cpu")
+    assert made == run.ensure(spec, str(tmp_path), "cpu") == generate(spec.equation, n=spec.n, out=tmp_path)
+    assert [p.name for p in tmp_path.iterdir()] == [spec.file_name]

@@ -1,0 +1,117 @@
+"""Filling: means, spreads, ratios, the best and whether it is; from records alone."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+
+from spdebench.paper.base import Table
+from spdebench.paper.fill import fill, value_of
+from spdebench.paper.layout import want
+from tiny_tables import FIXED, made_up
+
+
+def two_models(**fields) -> Table:
+    """DeepONet and GT on one dataset, as if the paper had both."""
+    wants = tuple(
+        want(m, FIXED, "xi", group="g", column="c", options={"epochs": 2}, published=None, **fields)
+        for m in ("deeponet", "gt")
+    )
+    return Table(name="two", title="Two", source="none", wants=wants)
+
+
+def filled(table: Table, errors: dict[str, list[float]], seeds: int = 3, **changes):
+    records = {}
+    for cell in table.cells(seeds):
+        for run, error in zip(cell.runs, errors.get(cell.model, []), strict=False):
+            records[run.digest] = made_up(run, error, **changes)
+    return fill(table, records, seeds)
+
+
+def test_mean_spread_and_number_of_seeds():
+    found = filled(two_models(), {"deeponet": [0.1, 0.2, 0.3], "gt": [0.5]})
+    first, second = found.entries
+    assert first.mean == pytest.approx(0.2) and first.std == pytest.approx(0.1) and first.seeds_done == 3
+    assert (second.mean, second.std, second.seeds_done, second.missing) == (0.5, None, 1, 2)
+    assert found.missing() == {"spdebench table two --run --only gt": [second]}
+    assert first.samples is not None and first.samples.shape == (40,)
+    assert (found.rows, found.columns, found.done) == (["DeepONet", "GT"], ["c"], 2)
+
+
+def test_nothing_there_is_no_error():
+    found = filled(two_models(), {})
+    assert [e.mean for e in found.entries] == [None, None]
+    assert not found.best and not found.significance and found.done == 0
+
+
+@pytest.mark.parametrize(("gap", "certain"), [(0.5, True), (1e-4, False)])
+def test_the_best_is_told_from_the_next_where_samples_can(gap, certain):
+    found = filled(two_models(), {"deeponet": [0.2 * (1 + gap)] * 3, "gt": [0.2] * 3}, spread=0.2)
+    assert found.best == {("g", "c"): "GT"}
+    p, runner_up = found.significance["g", "c"]
+    assert runner_up == "DeepONet" and (p < 0.01) is certain
+
+
+def test_a_broken_run_is_neither_best_nor_missing():
+    found = filled(two_models(), {"deeponet": [math.nan], "gt": [0.5]}, seeds=1)
+    assert found.best["g", "c"] == "GT" and not found.missing() and not found.significance
+
+
+def test_a_ratio_is_best_near_one():
+    table = two_models(metric="std_ratio")
+    records = {}
+    for cell, value in zip(table.cells(1), (0.4, 1.05), strict=True):
+        (run,) = cell.runs
+        records[run.digest] = made_up(run, 0.1, scores={"std_ratio": {"value": value}})
+    assert fill(table, records, 1).best["g", "c"] == "GT"
+
+
+def test_solver_and_marks_do_not_compete(tiny):
+    records = {}
+    for cell in tiny.cells(1):
+        for run in cell.runs:
+            error = 1e-8 if cell.model == "solver" else 0.1
+            finer = {"scores": {"rel_l2": {"value": 0.02}}, "samples": {"rel_l2": []}}
+            records[run.digest] = made_up(run, error, shifts={"finer": finer})
+    found = fill(tiny, records, 1)
+    group = found.groups[0]
+    assert group.entries["solver", "J=4"].mean == 1e-8 and group.entries["finer", "J=4"].mean == 0.02
+    assert found.best["xi -> u", "J=4"] not in ("solver", "finer")
+    assert group.inference_ms("solver") == 0.5 and group.inference_ms("finer") is None
+    assert group.parameters("DeepONet") == 1234
+    # the shifts were not scored: their cells are missing, the run is not
+    assert {e.cell.column for entries in found.missing().values() for e in entries} == {"J=8", "fresh"}
+
+
+def test_where_a_number_stands():
+    record = {
+        "val": 0.3,
+        "inference_ms": 2.0,
+        "scores": {"rel_l2": {"value": 0.1}, "acf": {"value": None}},
+        "shifts": {"J": {"scores": {"rel_l2": {"value": 0.4}}}},
+    }
+    assert value_of(record, "rel_l2") == 0.1 and value_of(record, "rel_l2", "J") == 0.4
+    assert value_of(record, "val") == 0.3 and value_of(record, "inference_ms") == 2.0
+    assert value_of(record, "rel_l2", "other") is None
+    assert math.isnan(value_of(record, "acf") or 0) and math.isnan(value_of(record, "corr") or 0)
+
+
+def test_seeds_are_averaged_before_models_are_paired():
+    """Samples of an entry are means over its seeds."""
+    table = two_models()
+    records = {}
+    for cell in table.cells(2):
+        for k, run in enumerate(cell.runs):
+            records[run.digest] = made_up(run, 0.1, samples={"rel_l2": [float(k), 2.0, 3.0]})
+    assert np.allclose(fill(table, records, 2).entries[0].samples, [0.5, 2, 3])
+
+
+def test_the_other_edition_is_other_runs():
+    table = two_models()
+    paper = {r.digest for c in table.cells(1) for r in c.runs}
+    converged = {r.digest for c in table.cells(1, "converged") for r in c.runs}
+    assert not paper & converged
+    (command,) = {e.command for e in fill(table, {}, 2, "converged").entries if e.cell.model == "gt"}
+    assert command == "spdebench table two --run --only gt --seeds 2 --edition converged"
