@@ -23,7 +23,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from spdebench import Task, engines, equation, generate
-from spdebench.accel.fused import plainly
+from spdebench.accel import without_kernels
 from spdebench.cli.output import print_table
 from spdebench.models.features import prepare_part
 from spdebench.training.bench import prepared
@@ -46,7 +46,7 @@ def trained(unit: Unit) -> dict[str, Any]:
     """One training to its end, and its errors."""
     task, start = Task(unit.path), time.perf_counter()
     plain = unit.form == "plain"
-    with plainly() if plain else nullcontext():
+    with without_kernels() if plain else nullcontext():
         options: dict[str, Any] = {"seed": FORMS[unit.form]} | ({"epochs": unit.epochs} if unit.epochs else {})
         run = identify(unit.model, task, {}, options)
         fit = prepared(run, task, unit.device, graph=False if plain else None)

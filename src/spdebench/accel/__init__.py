@@ -1,1 +1,12 @@
-"""GPU kernels (Triton) behind the plain torch code of noise, solvers and models, and when they are used."""
+"""GPU kernels (Triton) behind the plain torch code of models, noise and solvers; this package knows nothing of SPDEs.
+
+Triton comes with CUDA builds of torch only, so no module with kernels is imported before it is used. A layer asks
+
+    if accel.kernels("norm", (x, weight), x.shape[-1]):
+
+and runs plain torch code where the answer is None.
+"""
+
+from spdebench.accel.dispatch import can_use_kernels, kernels, load, on_gpu, without_kernels
+
+__all__ = ["can_use_kernels", "kernels", "load", "on_gpu", "without_kernels"]

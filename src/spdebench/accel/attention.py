@@ -18,7 +18,7 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
-from spdebench.accel.fused import programs
+from spdebench.accel.dispatch import programs
 from spdebench.accel.triton_math import Sums, entries, product, split, tile
 
 ROWS, WARPS, SHARE = 64, 4, 4  # tokens of a block, warps, programs a processor

@@ -7,7 +7,7 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
-from spdebench.accel.fused import programs
+from spdebench.accel.dispatch import programs
 from spdebench.accel.triton_math import Sums, product, split, tile
 
 ROWS, WARPS, REGISTERS, SHARE, STAGES = 32, 4, 168, 3, 2  # SHARE: programs a processor

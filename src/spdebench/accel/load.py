@@ -11,7 +11,6 @@ import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from importlib import import_module, resources
-from importlib.util import find_spec
 from typing import Any, TypeAlias
 
 import torch
@@ -19,11 +18,6 @@ from torch import Tensor
 
 Launch: TypeAlias = Callable[[int, int, Sequence[Tensor | int]], None]
 """(thread blocks, threads of each, arguments) -> the kernel runs on the current stream of its device."""
-
-
-@functools.cache
-def triton_there() -> bool:
-    return find_spec("triton") is not None
 
 
 @functools.cache

@@ -7,7 +7,7 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
-from spdebench.accel.fused import programs
+from spdebench.accel.dispatch import programs
 from spdebench.accel.triton_math import Sums, activated, product, split, tile
 
 ROWS = 64  # rows of x that a program of the forward kernel takes

@@ -7,7 +7,7 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
-from spdebench.accel.fused import programs
+from spdebench.accel.dispatch import programs
 from spdebench.accel.triton_math import Sums, entries, tile
 
 LARGEST = 64  # channels that a program holds at once

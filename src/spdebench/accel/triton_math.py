@@ -78,7 +78,7 @@ def activated(a, gelu: tl.constexpr):
 
     With the normal density f and its tail Q(a) = int_a^inf f,  Q(|a|) = f(a) t P(t),  t = 1 / (1 + 0.2761 |a|), where P
     has degree 5 and is fitted: Q is off by 4e-9 at most, less than a float32 near 1 can show.
-    This is half the instructions of gelu by erf, which `skip_cuda` has. The two differ in rounding, by some 1e-7:
+    This is half the instructions of gelu by erf, which `skip` has. The two differ in rounding, by some 1e-7:
     one in place of the other would move results.
     """
     if gelu:

@@ -17,7 +17,7 @@ from torch import Tensor, nn
 from torch.autograd.function import once_differentiable
 from torch.nn import functional
 
-from spdebench.accel.fused import fusable
+from spdebench import accel
 from spdebench.errors import UserError
 from spdebench.models.base import Config, Features
 from spdebench.models.layers.mlp import MLP
@@ -126,15 +126,14 @@ class Field(nn.Module):
     def _fits_a_kernel(self, start: Tensor, increments: Tensor, solver: Solver) -> bool:
         """Not with a BatchNorm; gradients of the noise are left to autograd."""
         plain = isinstance(self.norm, nn.Identity) and isinstance(self.lift, nn.Identity)
-        if not plain or increments.requires_grad or not fusable(start, increments, self.inner.weight):
+        if not plain or increments.requires_grad:
             return False
-        from spdebench.accel import ncde_fno as solve_fno_cuda
-
         sizes = start.shape[1], start.shape[2], self.inner.out_features, self.kernel.modes // 2 + 1
-        return solver in solve_fno_cuda.STAGES and solve_fno_cuda.takes(*sizes)
+        cuda = accel.kernels("ncde_fno", (start, increments, self.inner.weight), *sizes)
+        return cuda is not None and solver in cuda.STAGES
 
     def _layers(self, points: int) -> tuple[Tensor, ...]:
-        """Those of `solve_fno_cuda.Layers`. Not multiplied out: each evaluation reads them, and C K is four times K."""
+        """Those of `accel.ncde_fno.Layers`. Not multiplied out: each evaluation reads them, and C K is four times K."""
         mixing = torch.stack(self.kernel.parts(points)) / points  # a and b are means
         linear = self.skip, self.inner, self.outer, self.noise
         return self.kernel.waves(points), mixing, *(t for layer in linear for t in (layer.weight, layer.bias))
@@ -171,26 +170,26 @@ class Field(nn.Module):
 
 
 class _Solve(torch.autograd.Function):
-    """z_1..z_N by `solve_fno_cuda`, from z_0, dW, its layers, dt, the solver and whether gradients are to come."""
+    """z_1..z_N by `accel.ncde_fno`, from z_0, dW, its layers, dt, the solver and whether gradients are to come."""
 
     @staticmethod
     def forward(ctx: Any, start: Tensor, increments: Tensor, *rest: Any) -> Tensor:
-        from spdebench.accel.ncde_fno import Layers, forward
-
+        cuda = accel.load("ncde_fno")
         *layers, ctx.step, ctx.solver, keep = rest
         start, increments, *layers = (t.contiguous() for t in (start, increments, *layers))
-        out, kept = forward(start, increments, Layers(*layers), ctx.step, ctx.solver, keep=keep)
+        out: Tensor
+        out, kept = cuda.forward(start, increments, cuda.Layers(*layers), ctx.step, ctx.solver, keep=keep)
         ctx.save_for_backward(increments, *layers, *kept)
         return out
 
     @staticmethod
-    @once_differentiable  # type: ignore[untyped-decorator]
+    @once_differentiable
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
-        from spdebench.accel.ncde_fno import Kept, Layers, backward
-
+        cuda = accel.load("ncde_fno")
         increments, *rest = ctx.saved_tensors
-        layers, kept = Layers(*rest[: len(Layers._fields)]), Kept(*rest[len(Layers._fields) :])
-        to_start, *to_layers = backward(grad.contiguous(), increments, layers, kept, ctx.step, ctx.solver)
+        count = len(cuda.Layers._fields)
+        layers, kept = cuda.Layers(*rest[:count]), cuda.Kept(*rest[count:])
+        to_start, *to_layers = cuda.backward(grad.contiguous(), increments, layers, kept, ctx.step, ctx.solver)
         return to_start, None, None, *to_layers, None, None, None
 
 

@@ -23,7 +23,7 @@ from typing import Any
 
 import torch
 
-from spdebench.accel.fused import plainly
+from spdebench.accel import without_kernels
 from spdebench.data import generate
 from spdebench.engines import release
 from spdebench.equations import EQUATIONS
@@ -56,7 +56,7 @@ def bench(
         task = Task(path)
         rows = []
         for name in chosen:
-            with plainly():
+            with without_kernels():
                 plain = _plain(name, task, device)
             alone, fit = _alone(name, task, device)
             rows.append({"model": name, "plain": plain, "alone": alone, "val": fit.log[-1]["val"], "graph": fit.graph})

@@ -11,7 +11,7 @@ from on_cuda import evaluated
 from torch import Tensor
 
 from spdebench import build, equation
-from spdebench.accel.fused import plainly
+from spdebench.accel import without_kernels
 from spdebench.models import Features, OperatorModel, ncde_fno
 from spdebench.tasks import TaskSpec
 
@@ -68,7 +68,7 @@ def test_value_and_gradients(case: dict[str, Any], monkeypatch: pytest.MonkeyPat
     model, features = example(**case)
     got = gradients(model, features)
     assert calls == [True]
-    with plainly():
+    with without_kernels():
         plain = gradients(model, features)
     assert len(calls) == 1
     assert max(distances(got, plain)) < 1e-4
@@ -91,7 +91,7 @@ def test_a_pass_over_the_first_frames_and_another_over_all() -> None:
     """Nothing that is kept is changed by a pass."""
     model, features = example(points=32, frames=6)
     parameters = list(model.parameters())
-    with plainly():
+    with without_kernels():
         out = model(features)
         expected = [torch.autograd.grad(out[:, :n].sum(), parameters, retain_graph=True) for n in (3, 7)]
     out = model(features)
@@ -139,7 +139,7 @@ def test_the_field_tells_apart_what_fits() -> None:
     assert isinstance(field, ncde_fno.Field)
     start, dw = model.lift(features["u0"][..., None]), features["dw"][:, 1:]  # type: ignore[operator]
     assert field._fits_a_kernel(start, dw, "rk4")
-    with plainly():
+    with without_kernels():
         assert not field._fits_a_kernel(start, dw, "rk4")
     with torch.autocast("cuda", torch.bfloat16):
         assert not field._fits_a_kernel(start, dw, "rk4")

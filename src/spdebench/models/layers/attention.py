@@ -16,7 +16,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from spdebench.accel.fused import fusable
+from spdebench import accel
 from spdebench.accel.rows import gram
 from spdebench.errors import UserError
 from spdebench.models.layers.linear import affine
@@ -49,13 +49,10 @@ class GalerkinAttention(nn.Module):
 
     def forward(self, x: Tensor, before: Tensor | None = None) -> Tensor:
         """Attention of x, plus ``before``."""
-        if fusable(x, self.query.weight):
-            from spdebench.accel import attention as attention_cuda
-
-            if attention_cuda.takes(self.key.in_features):
-                query, key, value = self.query, self.key.weight, self.value.weight
-                parameters = query.weight, query.bias, key, value, *self.out.parameters()
-                return _Fused.apply(x, before, *parameters, self.heads)  # type: ignore[no-any-return]
+        if accel.kernels("attention", (x, self.query.weight), self.key.in_features):
+            query, key, value = self.query, self.key.weight, self.value.weight
+            parameters = query.weight, query.bias, key, value, *self.out.parameters()
+            return _Fused.apply(x, before, *parameters, self.heads)  # type: ignore[no-any-return,no-untyped-call]
         centred = x - x.mean(1, keepdim=True)  # before the product: reduced-precision products must not cancel
         moment = gram(centred, centred) / x.shape[1]
         key, value = self.key.weight, self.value.weight
@@ -71,20 +68,16 @@ class GalerkinAttention(nn.Module):
 class _Fused(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, x: Tensor, before: Tensor | None, *rest: Any) -> Tensor:
-        from spdebench.accel import attention as attention_cuda
-
         *parameters, ctx.heads = rest
         x, before = x.contiguous(), None if before is None else before.contiguous()
-        y, kept = attention_cuda.forward(x, before, parameters, ctx.heads, EPS)
+        y, kept = accel.load("attention").forward(x, before, parameters, ctx.heads, EPS)
         ctx.save_for_backward(x, *parameters, *kept)
         return y
 
     @staticmethod
-    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:  # type: ignore[override]
-        from spdebench.accel import attention as attention_cuda
-
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
         x, *parameters, mean, moments, matrix = ctx.saved_tensors
-        to_x, *to_parameters = attention_cuda.backward(
+        to_x, *to_parameters = accel.load("attention").backward(
             grad.contiguous(), x, parameters, mean, moments, matrix, ctx.heads, EPS
         )
         return to_x, grad if ctx.needs_input_grad[1] else None, *to_parameters, None

@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from spdebench.accel.fused import fusable
+from spdebench import accel
 
 EPS = 1e-5
 
@@ -24,11 +24,9 @@ def gate(
 ) -> Tensor:  # fmt: skip
     """h (.., 2 C), xi (.., 1) -> (.., C); ``mean`` and ``variance`` (2 C) are the running ones."""
     rows, c = h.numel() // h.shape[-1], h.shape[-1] // 2
-    if fusable(h, xi, weight, mean) and xi.numel() == rows:
-        from spdebench.accel import gate as gate_cuda
-
-        if gate_cuda.takes(rows, c):
-            return _Fused.apply(h, xi, weight, bias, mean, variance, training, momentum)  # type: ignore[no-any-return]
+    if xi.numel() == rows and accel.kernels("gate", (h, xi, weight, mean), rows, c):
+        inputs = h, xi, weight, bias, mean, variance, training, momentum
+        return _Fused.apply(*inputs)  # type: ignore[no-any-return,no-untyped-call]
     flat = functional.batch_norm(h.flatten(0, -2), mean, variance, weight, bias, training, momentum, EPS)
     f, g = flat.view_as(h).tanh().chunk(2, dim=-1)
     return torch.addcmul(f, g, xi)
@@ -40,8 +38,7 @@ class _Fused(torch.autograd.Function):
         ctx: Any, h: Tensor, xi: Tensor, weight: Tensor, bias: Tensor, mean: Tensor, variance: Tensor,
         training: bool, momentum: float,
     ) -> Tensor:  # fmt: skip
-        from spdebench.accel import gate as gate_cuda
-
+        gate_cuda = accel.load("gate")
         h, xi, ctx.training = h.contiguous(), xi.contiguous(), training
         known = (
             gate_cuda.statistics(h, mean, variance, momentum, EPS)
@@ -49,14 +46,13 @@ class _Fused(torch.autograd.Function):
             else torch.stack([mean, torch.rsqrt(variance + EPS)])
         )
         ctx.save_for_backward(h, xi, weight, bias, known)
-        return gate_cuda.forward(h, xi, weight, bias, known)
+        out: Tensor = gate_cuda.forward(h, xi, weight, bias, known)
+        return out
 
     @staticmethod
-    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:  # type: ignore[override]
-        from spdebench.accel import gate as gate_cuda
-
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
         h, xi, weight, bias, known = ctx.saved_tensors
-        to_h, to_xi, to_weight, to_bias = gate_cuda.backward(
+        to_h, to_xi, to_weight, to_bias = accel.load("gate").backward(
             grad.contiguous(), h, xi, weight, bias, known, training=ctx.training, to_xi=ctx.needs_input_grad[1]
         )
         return to_h, to_xi, to_weight, to_bias, None, None, None, None

@@ -14,7 +14,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from spdebench.accel.fused import fusable
+from spdebench import accel
 from spdebench.accel.rows import FEWEST, PIECE, gram, in_pieces, splitting_pays
 
 
@@ -29,22 +29,20 @@ def linear(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
     """x W' + b along the last axis."""
     rows = x.numel() // x.shape[-1]
     if splitting_pays(x, rows) or (rows >= FEWEST * PIECE and _small(x, weight)):
-        return _Tall.apply(x, weight, bias)  # type: ignore[no-any-return]
+        return _Tall.apply(x, weight, bias)  # type: ignore[no-any-return,no-untyped-call]
     return functional.linear(x, weight, bias)
 
 
 def affine(shift: Tensor, x: Tensor, matrix: Tensor) -> Tensor:
     """shift + x M for every sample by itself: shift (B, 1, D), x (B, n, C), M (B, C, D)."""
-    return _Affine.apply(shift, x, matrix) if splitting_pays(x, x.shape[1]) else torch.baddbmm(shift, x, matrix)  # type: ignore[no-any-return]
+    if splitting_pays(x, x.shape[1]):
+        return _Affine.apply(shift, x, matrix)  # type: ignore[no-any-return,no-untyped-call]
+    return torch.baddbmm(shift, x, matrix)
 
 
 def _small(x: Tensor, weight: Tensor) -> bool:
     """Whether one kernel does all gradients."""
-    if not fusable(x, weight):
-        return False
-    from spdebench.accel import linear as linear_cuda
-
-    return linear_cuda.takes(*weight.shape)
+    return accel.kernels("linear", (x, weight), *weight.shape) is not None
 
 
 class _Tall(torch.autograd.Function):
@@ -54,14 +52,12 @@ class _Tall(torch.autograd.Function):
         return functional.linear(x, weight, bias)
 
     @staticmethod
-    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, Tensor | None, Tensor | None]:  # type: ignore[override]
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
         x, weight = ctx.saved_tensors
         to_x, to_weight, to_bias = ctx.needs_input_grad
-        if to_weight and _small(x, weight) and fusable(grad):
-            from spdebench.accel import linear as linear_cuda
-
+        if to_weight and _small(x, weight) and accel.can_use_kernels(grad):
             tensors = (t.contiguous() for t in (grad, x, weight))
-            return linear_cuda.backward(*tensors, to_x=to_x, bias=to_bias)
+            return tuple(accel.load("linear").backward(*tensors, to_x=to_x, bias=to_bias))
         flat = grad.reshape(-1, grad.shape[-1])
         return (
             grad @ weight if to_x else None,
@@ -77,6 +73,6 @@ class _Affine(torch.autograd.Function):
         return torch.baddbmm(shift, x, matrix)
 
     @staticmethod
-    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, Tensor, Tensor]:  # type: ignore[override]
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         x, matrix = ctx.saved_tensors
         return in_pieces(grad).sum(2).sum(1, keepdim=True), grad @ matrix.mT, gram(x, grad)

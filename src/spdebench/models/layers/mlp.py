@@ -12,7 +12,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from spdebench.accel.fused import fusable
+from spdebench import accel
 from spdebench.models.layers.linear import Linear
 
 Activation = Literal["relu", "gelu"]
@@ -26,7 +26,7 @@ class MLP(nn.Sequential):
         super().__init__(Linear(width, hidden), act, Linear(hidden, out))
         self.activation = activation
 
-    def forward(self, x: Tensor) -> Tensor:  # type: ignore[override]
+    def forward(self, x: Tensor) -> Tensor:
         first, _, second = self
         assert isinstance(first, nn.Linear) and isinstance(second, nn.Linear)
         return mlp(x, first, second, self.activation)
@@ -36,14 +36,11 @@ def mlp(
     x: Tensor, first: nn.Linear, second: nn.Linear, activation: Activation = "gelu", *, before: Tensor | None = None
 ) -> Tensor:
     """before + second(act(first(x))) along the last axis."""
-    if fusable(x, first.weight):
-        from spdebench.accel import mlp as mlp_cuda
-
-        if mlp_cuda.takes(first.in_features, first.out_features, second.out_features):
-            parameters = first.weight, first.bias, second.weight, second.bias
-            return _Fused.apply(x, *parameters, activation, before)  # type: ignore[no-any-return]
+    if accel.kernels("mlp", (x, first.weight), first.in_features, first.out_features, second.out_features):
+        parameters = first.weight, first.bias, second.weight, second.bias
+        return _Fused.apply(x, *parameters, activation, before)  # type: ignore[no-any-return,no-untyped-call]
     hidden = first(x)
-    y = second(functional.gelu(hidden) if activation == "gelu" else functional.relu(hidden, inplace=True))
+    y: Tensor = second(functional.gelu(hidden) if activation == "gelu" else functional.relu(hidden, inplace=True))
     return y if before is None else before + y
 
 
@@ -52,16 +49,14 @@ class _Fused(torch.autograd.Function):
     def forward(
         ctx: Any, x: Tensor, a: Tensor, b: Tensor, c: Tensor, d: Tensor, activation: str, before: Tensor | None
     ) -> Tensor:
-        from spdebench.accel import mlp as mlp_cuda
-
         x, ctx.activation = x.contiguous(), activation
         ctx.save_for_backward(x, a, b, c, d)
-        return mlp_cuda.forward(x, a, b, c, d, activation, None if before is None else before.contiguous())
+        before = None if before is None else before.contiguous()
+        y: Tensor = accel.load("mlp").forward(x, a, b, c, d, activation, before)
+        return y
 
     @staticmethod
-    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:  # type: ignore[override]
-        from spdebench.accel import mlp as mlp_cuda
-
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
         x, a, b, c, d = ctx.saved_tensors
         to_before = grad if ctx.needs_input_grad[6] else None
-        return (*mlp_cuda.backward(grad.contiguous(), x, a, b, c, d, ctx.activation), None, to_before)
+        return (*accel.load("mlp").backward(grad.contiguous(), x, a, b, c, d, ctx.activation), None, to_before)

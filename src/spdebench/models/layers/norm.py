@@ -10,7 +10,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from spdebench.accel.fused import fusable
+from spdebench import accel
 
 
 class LayerNorm(nn.LayerNorm):
@@ -24,30 +24,23 @@ class LayerNorm(nn.LayerNorm):
 
     def beside(self, x: Tensor) -> tuple[Tensor, Tensor]:
         """x and x normalised: what takes x from here has its gradient added to the other in one kernel."""
-        if fusable(x, self.weight):
-            from spdebench.accel import norm as norm_cuda
-
-            if norm_cuda.takes(x.shape[-1]):
-                return _Fused.apply(x, self.weight, self.bias, self.eps)  # type: ignore[no-any-return]
+        if accel.kernels("norm", (x, self.weight), x.shape[-1]):
+            return _Fused.apply(x, self.weight, self.bias, self.eps)  # type: ignore[no-any-return,no-untyped-call]
         return x, super().forward(x)
 
 
 class _Fused(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, x: Tensor, weight: Tensor, bias: Tensor, eps: float) -> tuple[Tensor, Tensor]:
-        from spdebench.accel import norm as norm_cuda
-
         kept, ctx.eps = x.contiguous(), eps
         ctx.save_for_backward(kept, weight)
         ctx.set_materialize_grads(False)
-        return x.view_as(x), norm_cuda.forward(kept, weight, bias, eps)
+        return x.view_as(x), accel.load("norm").forward(kept, weight, bias, eps)
 
     @staticmethod
-    def backward(ctx: Any, beside: Tensor | None, grad: Tensor | None) -> tuple[Tensor | None, ...]:  # type: ignore[override]
-        from spdebench.accel import norm as norm_cuda
-
+    def backward(ctx: Any, beside: Tensor | None, grad: Tensor | None) -> tuple[Tensor | None, ...]:
         if grad is None:
             return beside, None, None, None
         x, weight = ctx.saved_tensors
         other = None if beside is None else beside.contiguous()
-        return (*norm_cuda.backward(grad.contiguous(), other, x, weight, ctx.eps), None)
+        return (*accel.load("norm").backward(grad.contiguous(), other, x, weight, ctx.eps), None)

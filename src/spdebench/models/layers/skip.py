@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from spdebench.accel.fused import fusable
+from spdebench import accel
 from spdebench.models.layers.linear import linear
 
 
@@ -21,11 +21,8 @@ def skip(x: Tensor, weight: Tensor, bias: Tensor, far: Tensor, activation: Liter
 
     The leading axes may differ in length: x is 0 where it has ended and is not used beyond N.
     """
-    if fusable(x, weight, far) and x.shape[1:-1] == far.shape[1:-1]:
-        from spdebench.accel import skip as skip_cuda
-
-        if skip_cuda.takes(*weight.shape):
-            return _Fused.apply(x, weight, bias, far, activation == "gelu")  # type: ignore[no-any-return]
+    if x.shape[1:-1] == far.shape[1:-1] and accel.kernels("skip", (x, weight, far), *weight.shape):
+        return _Fused.apply(x, weight, bias, far, activation == "gelu")  # type: ignore[no-any-return,no-untyped-call]
     if len(x) < len(far):
         x = torch.cat([x, x.new_zeros(len(far) - len(x), *x.shape[1:])])
     y = linear(x if len(x) == len(far) else x[: len(far)], weight, bias) + far
@@ -35,14 +32,11 @@ def skip(x: Tensor, weight: Tensor, bias: Tensor, far: Tensor, activation: Liter
 class _Fused(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, x: Tensor, weight: Tensor, bias: Tensor, far: Tensor, gelu: bool) -> Tensor:
-        from spdebench.accel import skip as skip_cuda
-
         x, weight, far = x.contiguous(), weight.contiguous(), far.contiguous()
         ctx.save_for_backward(x, weight, *((bias, far) if gelu else ()))
-        return skip_cuda.forward(x, weight, bias, far, gelu)
+        y: Tensor = accel.load("skip").forward(x, weight, bias, far, gelu)
+        return y
 
     @staticmethod
-    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:  # type: ignore[override]
-        from spdebench.accel import skip as skip_cuda
-
-        return (*skip_cuda.backward(grad.contiguous(), *ctx.saved_tensors), None)
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
+        return (*accel.load("skip").backward(grad.contiguous(), *ctx.saved_tensors), None)

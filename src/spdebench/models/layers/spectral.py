@@ -20,7 +20,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from spdebench.accel.fused import fusable
+from spdebench import accel
 from spdebench.errors import UserError
 
 
@@ -145,7 +145,7 @@ def _waves(n: int, top: int, *, with_zero_sine: bool) -> Tensor:
 def contract(matrix: Tensor, h: Tensor, axis: int) -> Tensor:
     """out(.., j, ..) = sum_k M(j, k) h(.., k, ..), M (m, n) a constant and n the length of this axis of h."""
     with _full_precision(h):
-        return _Contraction.apply(_wide(h), matrix, axis)  # type: ignore[no-any-return]
+        return _Contraction.apply(_wide(h), matrix, axis)  # type: ignore[no-any-return,no-untyped-call]
 
 
 class _Contraction(torch.autograd.Function):
@@ -158,7 +158,7 @@ class _Contraction(torch.autograd.Function):
         return _contract(matrix, h, axis)
 
     @staticmethod
-    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None, None]:  # type: ignore[override]
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None, None]:
         (matrix,) = ctx.saved_tensors
         return _contract(matrix.T, grad, ctx.axis), None, None
 
@@ -172,11 +172,8 @@ def _contract(matrix: Tensor, h: Tensor, axis: int) -> Tensor:
 
 def _product(matrix: Tensor, h: Tensor) -> Tensor:
     """M (m, n) times h (l, n, r): (l, m, r)."""
-    if fusable(h, matrix):
-        from spdebench.accel import contract as contract_cuda
-
-        if contract_cuda.takes(matrix, h):
-            return contract_cuda.contract(matrix, h.contiguous())
+    if (cuda := accel.kernels("contract", (h, matrix), matrix, h)) is not None:
+        return cuda.contract(matrix, h.contiguous())  # type: ignore[no-any-return]
     return (matrix @ h[0])[None] if len(h) == 1 else torch.bmm(matrix.expand(len(h), -1, -1), h)
 
 
@@ -191,7 +188,7 @@ class _Transform(torch.autograd.Function):
         return (_analyse if ahead else _synthesise)(x, modes, matrices)
 
     @staticmethod
-    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:  # type: ignore[override]
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
         matrices = ctx.saved_tensors
         back = (_synthesise if ctx.ahead else _analyse)(grad, ctx.modes, matrices)
         return (back, None, None, *(None,) * len(matrices))
@@ -234,10 +231,8 @@ def _join(z: Tensor, axis: int, low: int, high: int) -> Tensor:
 
     c and s are complex numbers, their parts along the first axis.
     """
-    if fusable(z):
-        from spdebench.accel import spectral as spectral_cuda
-
-        return spectral_cuda.join(z, axis, low, high)
+    if (cuda := accel.kernels("spectral", (z,))) is not None:
+        return cuda.join(z, axis, low, high)  # type: ignore[no-any-return]
     top = max(low, high)
     c, s = z.narrow(axis, 0, top + 1), _turned(z.narrow(axis, top + 1, top))
     below = c.narrow(axis, 1, low) - s.narrow(axis, 0, low)
@@ -247,10 +242,8 @@ def _join(z: Tensor, axis: int, low: int, high: int) -> Tensor:
 
 def _part(z: Tensor, axis: int, low: int, high: int) -> Tensor:
     """The transpose of `_join`."""
-    if fusable(z):
-        from spdebench.accel import spectral as spectral_cuda
-
-        return spectral_cuda.part(z, axis, low, high)
+    if (cuda := accel.kernels("spectral", (z,))) is not None:
+        return cuda.part(z, axis, low, high)  # type: ignore[no-any-return]
     both = min(low, high)
     below, middle, above = z.split([low, 1, high], axis)
     shared_below, shared_above = below.narrow(axis, 0, both), above.narrow(axis, 0, both)
@@ -271,8 +264,9 @@ def _turned(z: Tensor) -> Tensor:
 def mix(z: Tensor, weight: Tensor) -> Tensor:
     """y(mode) = z(mode) W(mode), complex products: z (2, modes.., B, C), W (2, modes.., C, D) -> (2, modes.., B, D)."""
     with _full_precision(z):
-        flat = _Mixing.apply(_wide(z).reshape(2, -1, *z.shape[-2:]), weight.reshape(2, -1, *weight.shape[-2:]))
-    return flat.reshape(*z.shape[:-1], -1)  # type: ignore[no-any-return]
+        modes, matrices = _wide(z).reshape(2, -1, *z.shape[-2:]), weight.reshape(2, -1, *weight.shape[-2:])
+        flat: Tensor = _Mixing.apply(modes, matrices)  # type: ignore[no-untyped-call]
+    return flat.reshape(*z.shape[:-1], -1)
 
 
 class _Mixing(torch.autograd.Function):
@@ -281,10 +275,11 @@ class _Mixing(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, z: Tensor, weight: Tensor) -> Tensor:
         ctx.save_for_backward(z, weight)
-        return _kernels(z, weight).apply(z, weight)
+        y: Tensor = _kernels(z, weight).apply(z, weight)
+        return y
 
     @staticmethod
-    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, Tensor | None]:  # type: ignore[override]
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, Tensor | None]:
         z, weight = ctx.saved_tensors
         grad = grad.contiguous()
         kernels = _kernels(z, weight)
@@ -295,12 +290,7 @@ class _Mixing(torch.autograd.Function):
 
 def _kernels(z: Tensor, weight: Tensor) -> Any:
     """What multiplies mode by mode: one kernel on a GPU where it fits, else batched products."""
-    if fusable(z, weight):
-        from spdebench.accel import spectral as spectral_cuda
-
-        if spectral_cuda.takes(z, weight):
-            return spectral_cuda
-    return _Batched
+    return accel.kernels("spectral", (z, weight), z, weight) or _Batched
 
 
 class _Batched:

@@ -1,0 +1,59 @@
+"""When the GPU kernels of this package compute, and when plain torch does."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from importlib import import_module
+from typing import Any
+
+import torch
+from torch import Tensor
+
+_without_kernels = False
+
+
+@contextmanager
+def without_kernels() -> Iterator[None]:
+    """Inside this context layers use torch's own operations everywhere: the reference for tests and timings."""
+    global _without_kernels
+    before, _without_kernels = _without_kernels, True
+    try:
+        yield
+    finally:
+        _without_kernels = before
+
+
+def on_gpu(x: Tensor) -> bool:
+    """Whether layers arrange the work on x for a GPU: not under autocast, and not under torch.compile, which fuses."""
+    other = torch.is_autocast_enabled("cuda") or torch.compiler.is_compiling()
+    return x.is_cuda and not other and not _without_kernels
+
+
+def can_use_kernels(*tensors: Tensor) -> bool:
+    """Whether kernels can compute with these tensors: float32 on a CUDA device, and Triton is installed."""
+    return on_gpu(tensors[0]) and all(t.dtype == torch.float32 for t in tensors) and load("triton_math") is not None
+
+
+@functools.cache
+def load(name: str) -> Any:
+    """The module ``spdebench.accel.<name>``, or None where Triton is not installed."""
+    try:
+        return import_module(f"spdebench.accel.{name}")
+    except ImportError:
+        return None
+
+
+def kernels(name: str, tensors: Sequence[Tensor], *sizes: Any) -> Any:
+    """The module ``name`` if its kernels can compute with these tensors and its ``takes(*sizes)`` agrees, else None."""
+    if not can_use_kernels(*tensors):
+        return None
+    module = load(name)
+    return module if not sizes or module.takes(*sizes) else None
+
+
+@functools.cache
+def programs(device: int | None) -> int:
+    """Number of programs for a kernel that loops over many blocks: two per multiprocessor, as many as run at once."""
+    return 2 * torch.cuda.get_device_properties(device or 0).multi_processor_count
