@@ -14,7 +14,7 @@ P. Kidger and T. Lyons, "Signatory" (2021), for the Horner form.
 from __future__ import annotations
 
 import itertools
-from typing import Literal
+from typing import Any, Literal
 
 import torch
 from torch import Tensor
@@ -60,7 +60,8 @@ def signature(paths: Tensor, depth: int, *, basepoint: bool = False, backend: Ba
     flat = paths.reshape(-1, length, channels)
     if backend == "pysiglib":
         owned = flat.clone(memory_format=torch.contiguous_format)  # pysiglib warns about views
-        return _pysiglib().sig(owned, depth).reshape(*batch, -1)
+        out: Tensor = _pysiglib().sig(owned, depth).reshape(*batch, -1)
+        return out
     if backend != "torch":
         raise UserError(f"signature: backend must be torch or pysiglib, got '{backend}'")
     terms = signature_of_increments(flat.diff(dim=1).permute(1, 2, 0).contiguous(), depth)
@@ -134,7 +135,8 @@ def _check(paths: Tensor, depth: int) -> None:
         raise UserError(f"signature: depth must be at least 1, got {depth}")
 
 
-def _pysiglib():  # type: ignore[no-untyped-def]  # the module comes with an extra and has no stubs
+def _pysiglib() -> Any:
+    """The module of pysiglib for torch, which the extra ``fast-sig`` brings."""
     try:
         import pysiglib.torch_api as api
     except ImportError:

@@ -12,13 +12,18 @@ import torch
 T = TypeVar("T")
 
 
+def wait_for_device(device: torch.device | str) -> None:
+    """Return when a CUDA device has finished all queued work; at once for a processor."""
+    if torch.device(device).type == "cuda":
+        torch.cuda.synchronize(device)
+
+
 def timed(work: Callable[[], T], device: torch.device | str = "cpu") -> tuple[T, float]:
     """The result of ``work`` and its seconds, the device's queue empty before and after."""
-    wait = torch.cuda.synchronize if torch.device(device).type == "cuda" else lambda: None
-    wait()
+    wait_for_device(device)
     start = time.perf_counter()
     out = work()
-    wait()
+    wait_for_device(device)
     return out, time.perf_counter() - start
 
 

@@ -35,7 +35,7 @@ class Sums:
 
 def tile(n: int) -> int:
     """The side of a tile for n columns; products need 16."""
-    return max(16, triton.next_power_of_2(n))
+    return max(16, int(triton.next_power_of_2(n)))
 
 
 @triton.jit

@@ -77,7 +77,7 @@ class Metric:
         return inspect.cleandoc(cls.__doc__ or "")
 
 
-def _options(metric: Metric) -> tuple[dataclasses.Field, ...]:
+def _options(metric: Metric) -> tuple[dataclasses.Field[Any], ...]:
     return dataclasses.fields(metric) if dataclasses.is_dataclass(metric) else ()
 
 

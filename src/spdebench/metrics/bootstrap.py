@@ -52,7 +52,8 @@ def weighted_mean(samples: np.ndarray, power: float = 1.0) -> Statistic:
 
     def statistic(weights: np.ndarray) -> np.ndarray:
         with np.errstate(divide="ignore", invalid="ignore"):
-            return ((weights @ values) / (weights @ kept)) ** (1 / power)
+            out: np.ndarray = ((weights @ values) / (weights @ kept)) ** (1 / power)
+            return out
 
     return statistic
 

@@ -52,9 +52,9 @@ def holm(p_values: Sequence[float]) -> list[float]:
     p = np.asarray(p_values, dtype=np.float64)
     order = np.argsort(p, kind="stable")
     stepped = np.minimum(1.0, p[order] * np.arange(len(p), 0, -1))
-    out = np.empty_like(p)
-    out[order] = np.maximum.accumulate(stepped)
-    return out.tolist()
+    adjusted = np.empty_like(p)
+    adjusted[order] = np.maximum.accumulate(stepped)
+    return [float(value) for value in adjusted]
 
 
 def compare(

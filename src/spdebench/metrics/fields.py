@@ -145,7 +145,7 @@ class Pair:
         """V and U at t_0, ``(N, D)``."""
         return self._read(self._v, (slice(None), 0)), self._read(self._u, (slice(None), 0))
 
-    def _read(self, array: Any, index: tuple, subset: np.ndarray | None = None) -> Tensor:
+    def _read(self, array: Any, index: tuple[Any, ...], subset: np.ndarray | None = None) -> Tensor:
         piece = array[index]
         if isinstance(piece, Tensor):
             picked = piece if subset is None else piece[..., torch.from_numpy(subset).to(piece.device)]
@@ -172,7 +172,8 @@ def as_array(values: Any, label: str) -> np.ndarray | Tensor:
             array = np.ascontiguousarray(array)
     if not real:
         raise UserError(f"{label}: expected real numbers, got {array.dtype}; pass the field itself, not its spectrum")
-    return array
+    out: np.ndarray | Tensor = array
+    return out
 
 
 def check_shapes(v: tuple[int, ...], u: tuple[int, ...], grid: Grid, has_t0: bool) -> None:

@@ -92,6 +92,6 @@ def _halves(n: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _take(array: np.ndarray | Tensor, chosen: np.ndarray) -> np.ndarray | Tensor:
-    if isinstance(array, Tensor):
-        return array[torch.from_numpy(chosen).to(array.device)]
-    return array[chosen]
+    index = torch.from_numpy(chosen).to(array.device) if isinstance(array, Tensor) else chosen
+    out: np.ndarray | Tensor = array[index]
+    return out

@@ -39,7 +39,8 @@ def pair_moments(pair: Pair) -> tuple[np.ndarray, np.ndarray]:
             for side, columns, scale in zip(maps, (v, u), (pair.scale_prediction, pair.scale_truth), strict=True):
                 side[:, :, where] = moments(columns, scale).transpose(1, 2).cpu().numpy()
         pair.memo["moments"] = maps[0], maps[1]
-    return pair.memo["moments"]
+    out: tuple[np.ndarray, np.ndarray] = pair.memo["moments"]
+    return out
 
 
 def moment_maps(prediction: Any, truth: Any, grid: Grid, *, has_t0: bool = True) -> dict[str, dict[str, np.ndarray]]:

@@ -29,7 +29,8 @@ def mean_kept(values: np.ndarray) -> np.ndarray:
     """Mean over the first axis without the excluded (NaN) entries; NaN when none is left."""
     kept = ~np.isnan(values)
     with np.errstate(invalid="ignore"):
-        return np.where(kept, values, 0.0).sum(0) / kept.sum(0)
+        out: np.ndarray = np.where(kept, values, 0.0).sum(0) / kept.sum(0)
+        return out
 
 
 def relative_measurement(error: np.ndarray, size: np.ndarray, p: float) -> Measurement:

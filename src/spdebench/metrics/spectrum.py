@@ -78,7 +78,8 @@ class SpectrumError(Metric, name="spectrum"):
         def statistic(weights: np.ndarray) -> np.ndarray:
             share = weights / weights.sum(1, keepdims=True)
             ratio = np.maximum(share @ v[:, used], floor) / np.maximum(share @ u[:, used], floor)
-            return np.abs(np.log10(ratio)).mean(1)
+            out: np.ndarray = np.abs(np.log10(ratio)).mean(1)
+            return out
 
         value = float(statistic(np.ones((1, pair.samples_count)))[0])
         return Measurement(value, details=details, resample=statistic)
@@ -130,7 +131,8 @@ def exponent_gap(v: np.ndarray, u: np.ndarray, fit: Statistic) -> Measurement:
 
     def statistic(weights: np.ndarray) -> np.ndarray:
         share = weights / weights.sum(1, keepdims=True)
-        return np.abs(fit(share @ v) - fit(share @ u))
+        out: np.ndarray = np.abs(fit(share @ v) - fit(share @ u))
+        return out
 
     details = {"prediction": float(fit(v.mean(0))), "truth": float(fit(u.mean(0)))}
     value = abs(details["prediction"] - details["truth"])

@@ -159,7 +159,8 @@ class OperatorModel(nn.Module):
         self.eval()
         try:
             with torch.inference_mode():
-                return self(self.prepare(batch.to(self.device)))
+                out: Tensor = self(self.prepare(batch.to(self.device)))
+                return out
         finally:
             self.train(was)
 

@@ -121,4 +121,5 @@ def least_squares(columns: Tensor, target: Tensor, ridge: float) -> Tensor:
     size = torch.where(size > 0, size, 1.0)
     scaled = gram[:, :count] / size / size[:, None]
     scaled.diagonal().add_(ridge)
-    return torch.linalg.solve(scaled, gram[:, count] / size) / size
+    out: Tensor = torch.linalg.solve(scaled, gram[:, count] / size) / size
+    return out

@@ -88,7 +88,8 @@ class FNO(OperatorModel, name="fno"):
         per_path, per_place = self.lift.weight.split([paths.shape[-1], 1 + self.setting.dim], dim=1)
         places = nn.functional.linear(self._places(paths.shape[:-2]), per_place, self.lift.bias)
         h = nn.functional.linear(paths, per_path) + places[..., None, :]  # (T, X.., B, width)
-        return self.trunk(h.movedim(-2, 0)) * self.scales[2]
+        out: Tensor = self.trunk(h.movedim(-2, 0)) * self.scales[2]
+        return out
 
     def _places(self, points: torch.Size) -> Tensor:
         if tuple(points) == self.setting.grid.points:

@@ -118,11 +118,13 @@ def _standard(places: Tensor) -> Tensor:
 
 def _everywhere(block: nn.Module, z: Tensor) -> Tensor:
     """A block over all points as tokens."""
-    return block(z.flatten(1, -2)).view(z.shape)
+    out: Tensor = block(z.flatten(1, -2)).view(z.shape)
+    return out
 
 
 def _along(block: nn.Module, z: Tensor, axis: int) -> Tensor:
     """A block over the tokens (t, one space axis); the other space axes go with the samples."""
     moved = z.movedim((1, axis), (-3, -2))
     tokens = moved.reshape(-1, moved.shape[-3] * moved.shape[-2], moved.shape[-1])
-    return block(tokens).view(moved.shape).movedim((-3, -2), (1, axis))
+    out: Tensor = block(tokens).view(moved.shape).movedim((-3, -2), (1, axis))
+    return out

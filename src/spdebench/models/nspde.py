@@ -114,7 +114,8 @@ class NSPDE(OperatorModel, name="nspde"):
 
     def decode(self, z: Tensor) -> Tensor:
         """u (B, T, X..) from z."""
-        return self.readout(z).squeeze(-1).movedim(-1, 0).contiguous() * self.scales[2]
+        out: Tensor = self.readout(z).squeeze(-1).movedim(-1, 0).contiguous() * self.scales[2]
+        return out
 
 
 def _tops(modes: Sequence[int], lengths: Sequence[int], frames: int) -> tuple[int, ...]:
@@ -149,7 +150,8 @@ class RealKernel(nn.Module):
         middle = torch.stack([middle, torch.zeros_like(middle)])
         pairs = mix(z[:, 1:], self.pairs)
         before = middle.new_zeros(2, self.dropped, *middle.shape[2:])
-        return torch.cat([before, middle, pairs], dim=1).unflatten(1, self.fourier.modes.shape)
+        out: Tensor = torch.cat([before, middle, pairs], dim=1).unflatten(1, self.fourier.modes.shape)
+        return out
 
     def inverse(self, z: Tensor, lengths: Sequence[int], frames: int) -> Tensor:
         """The first ``frames`` of the field (T, X.., B, C) with this spectrum."""
@@ -168,13 +170,15 @@ class ComplexKernel(nn.Module):
     def forward(self, h: Tensor, lengths: Sequence[int]) -> Tensor:
         """The spectrum of S * h; frames that h (T, X.., B, C) lacks are 0."""
         z = torch.fft.fftn(h, s=tuple(lengths), dim=tuple(range(len(lengths))))
-        return z[self._window(lengths)] @ self.weight
+        out: Tensor = z[self._window(lengths)] @ self.weight
+        return out
 
     def inverse(self, z: Tensor, lengths: Sequence[int], frames: int) -> Tensor:
         """The first ``frames`` of the field (T, X.., B, C) with this spectrum."""
         full = z.new_zeros(*lengths, *z.shape[-2:])
         full[self._window(lengths)] = z
-        return torch.fft.ifftn(full, dim=tuple(range(len(lengths)))).real[:frames]
+        out: Tensor = torch.fft.ifftn(full, dim=tuple(range(len(lengths)))).real[:frames]
+        return out
 
     def _window(self, lengths: Sequence[int]) -> tuple[Tensor, ...]:
         device = self.weight.device

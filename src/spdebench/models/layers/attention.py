@@ -70,6 +70,7 @@ class _Fused(torch.autograd.Function):
     def forward(ctx: Any, x: Tensor, before: Tensor | None, *rest: Any) -> Tensor:
         *parameters, ctx.heads = rest
         x, before = x.contiguous(), None if before is None else before.contiguous()
+        y: Tensor
         y, kept = accel.load("attention").forward(x, before, parameters, ctx.heads, EPS)
         ctx.save_for_backward(x, *parameters, *kept)
         return y

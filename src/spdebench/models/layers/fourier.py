@@ -81,4 +81,5 @@ class FourierTrunk(nn.Module):
             assert isinstance(local, Linear)
             far = self.fourier.inverse(spectral(self.fourier(h, lengths[0])), lengths, kept)
             h = skip(h, local.weight, local.bias, far, None if i == last else "gelu")
-        return self.decode(h).squeeze(-1).movedim(-1, 0).contiguous()
+        out: Tensor = self.decode(h).squeeze(-1).movedim(-1, 0).contiguous()
+        return out

@@ -35,7 +35,8 @@ class MatrixField(nn.Module):
         return self._value(z, self.inner, self.outer)
 
     def _value(self, z: Tensor, inner: Map, outer: Map) -> Tensor:
-        return outer(inner(z).relu()).tanh().unflatten(-1, self.shape)
+        out: Tensor = outer(inner(z).relu()).tanh().unflatten(-1, self.shape)
+        return out
 
 
 def product(field: Map) -> Product:

@@ -59,7 +59,7 @@ def _plain(weight: Tensor, bias: Tensor | None) -> Map:
 
 def _noting(weight: Tensor, bias: Tensor | None, notes: _Notes) -> Map:
     weight, bias = weight.detach(), None if bias is None else bias.detach()
-    return lambda x: _Apply.apply(x, weight, bias, notes)  # type: ignore[no-any-return,no-untyped-call]
+    return lambda x: _Apply.apply(x, weight, bias, notes)  # type: ignore[no-untyped-call]
 
 
 class _Notes:
@@ -125,7 +125,7 @@ class _Start(Function):
         return start.view_as(start)
 
     @staticmethod
-    @once_differentiable  # type: ignore[untyped-decorator]
+    @once_differentiable
     def backward(ctx: Any, g: Tensor) -> tuple[Tensor | None, ...]:
         return g, None, *(t for notes in ctx.notes for t in notes.take())
 
@@ -140,7 +140,7 @@ class _Apply(Function):
         return _by_row(x, weight, bias) if weight.ndim == 2 else _by_mode(x, weight.mT)
 
     @staticmethod
-    @once_differentiable  # type: ignore[untyped-decorator]
+    @once_differentiable
     def backward(ctx: Any, g: Tensor) -> tuple[Tensor | None, ...]:
         x, weight = ctx.saved_tensors
         if weight.ndim == 2:

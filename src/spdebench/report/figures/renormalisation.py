@@ -247,7 +247,8 @@ def _plane(field: np.ndarray, grid: Grid) -> np.ndarray:
     if grid.dim == 1:
         return field
     last = field[-1]
-    return (last[..., last.shape[-1] // 2] if grid.dim == 3 else last).T
+    out: np.ndarray = (last[..., last.shape[-1] // 2] if grid.dim == 3 else last).T
+    return out
 
 
 def _draw_distances(axes: Axes, table: pandas.DataFrame) -> None:

@@ -88,7 +88,8 @@ def mean(n: int, means: tuple[np.ndarray, ...]) -> np.ndarray:
 
 def variance(n: int, means: tuple[np.ndarray, ...]) -> np.ndarray:
     """Var_n u, unbiased (0 for one sample), at each time and point."""
-    return np.maximum(means[1] - means[0] ** 2, 0) * (n / max(n - 1, 1))
+    out: np.ndarray = np.maximum(means[1] - means[0] ** 2, 0) * (n / max(n - 1, 1))
+    return out
 
 
 def mean_over_space(n: int, means: tuple[np.ndarray, ...]) -> np.ndarray:
@@ -107,4 +108,5 @@ def energy(n: int, means: tuple[np.ndarray, ...]) -> np.ndarray:
 
 
 def _over_space(values: np.ndarray) -> np.ndarray:
-    return values.reshape(len(values), -1).mean(1)
+    out: np.ndarray = values.reshape(len(values), -1).mean(1)
+    return out
