@@ -36,18 +36,18 @@ from typing import Any, ClassVar, Literal
 
 import pandas as pd
 import torch
-from sizes import authors_phi42, best_filter, heat_gram, outside, relative, unseen, wave_gram
 from torch import Tensor
 
+from sizes import authors_phi42, best_filter, heat_gram, outside, relative, unseen, wave_gram
 from spdebench import Equation, Task, evaluate, generate, solve, train
 from spdebench.equations import NSE, KdV, Phi41, Phi42, Phi43, Wave
 from spdebench.metrics import Scores
 from spdebench.metrics.sobolev import power
 from spdebench.models import MODELS
 from spdebench.training import options_for
-from spdebench.training.bench import prepared
 from spdebench.training.identity import identify
 from spdebench.training.loop import Fit
+from speed.train import prepared
 
 POINTS = 16  # of the data that networks are trained on
 

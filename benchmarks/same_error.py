@@ -26,9 +26,9 @@ from spdebench import Task, engines, equation, generate
 from spdebench.accel import without_kernels
 from spdebench.cli.output import print_table
 from spdebench.models.features import prepare_part
-from spdebench.training.bench import prepared
 from spdebench.training.identity import identify
 from spdebench.training.loop import validation
+from speed.train import prepared
 
 MODELS = ("deeponet", "fno", "wno", "nspde")
 FORMS = {"plain": 0, "ours": 0, "ours, seed 1": 1}

@@ -15,7 +15,7 @@ from spdebench.errors import UserError
 from spdebench.grids import Grid
 from spdebench.metrics import DEFAULT, METRICS, PAPER, Metric, Scores, evaluate
 from spdebench.metrics.base import Measurement
-from spdebench.metrics.bench import LOOPS, bench
+from speed.metrics import LOOPS, bench
 
 GRID = Grid.unit(8)
 

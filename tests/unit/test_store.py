@@ -18,9 +18,9 @@ import pytest
 import torch
 
 import spdebench as sb
-from spdebench.data.bench import record_transforms
 from spdebench.data.store import Writer
 from spdebench.errors import FoldingWarning, UserError
+from speed.data import record_transforms
 
 gen = importlib.import_module("spdebench.data.generate")  # the module, which its function hides
 TINY = {"points": 16, "truncation": 8, "steps": 10, "frames": 10}

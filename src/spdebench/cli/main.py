@@ -50,7 +50,8 @@ app.command("status")(status.status)
 app.command("plot")(plot.plot)
 app.command("report")(report.report)
 app.command("results")(results.results)
-app.add_typer(bench.app, name="bench")
+passed_on = {"allow_extra_args": True, "ignore_unknown_options": True}
+app.command("bench", context_settings=passed_on, add_help_option=False)(bench.bench)
 app.command("doctor")(doctor.doctor)
 
 

@@ -7,8 +7,8 @@ import json
 
 import pytest
 
+from measure_rates import cases
 from spdebench.campaign import plan
-from spdebench.campaign.measure_rates import cases
 from spdebench.campaign.rates import Rates, volume
 from spdebench.errors import UserError
 from spdebench.spec import canonical_json

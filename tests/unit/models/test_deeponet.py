@@ -7,7 +7,7 @@ import torch
 from overfit import calibrated, overfit, used
 
 from spdebench import build
-from spdebench.models.bench.base import phi41_setting
+from speed.models.base import phi41_setting
 
 
 def test_the_papers_count():

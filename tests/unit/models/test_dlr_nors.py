@@ -7,11 +7,11 @@ import torch
 
 import spdebench as sb
 from spdebench.models import build
-from spdebench.models.bench.dlr_net import PlainDLR, dense
-from spdebench.models.bench.features import anew
 from spdebench.models.dlr_net import DLRNet
 from spdebench.models.layers.coordinates import coordinates
 from spdebench.tasks import Batch, Setting, TaskSpec
+from speed.models.dlr_net import PlainDLR, dense
+from speed.models.features import anew
 
 EQUATIONS = {
     "phi41": {"points": 16, "frames": 10, "steps": 10, "truncation": 8},

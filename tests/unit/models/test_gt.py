@@ -8,9 +8,9 @@ import torch.nn.functional as F
 from overfit import calibrated, overfit, tiny, used
 
 from spdebench import UserError, build, equation
-from spdebench.models.bench.base import phi41_setting
 from spdebench.models.layers.attention import EPS, GalerkinAttention
 from spdebench.tasks import Batch, TaskSpec
+from speed.models.base import phi41_setting
 
 
 def by_definition(layer: GalerkinAttention, x: torch.Tensor, heads: int) -> torch.Tensor:

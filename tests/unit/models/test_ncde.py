@@ -8,10 +8,10 @@ from overfit import calibrated, errors, tiny, used
 
 from spdebench import build
 from spdebench.errors import UserError
-from spdebench.models.bench.base import phi41_setting
 from spdebench.models.ncde_fno import Convolution, add_convolution
 from spdebench.signatures import log_signature
 from spdebench.tasks import Batch
+from speed.models.base import phi41_setting
 
 NAMES = ("ncde", "nrde", "ncde-fno")
 

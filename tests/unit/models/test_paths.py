@@ -9,10 +9,10 @@ import pytest
 import torch
 
 from spdebench.errors import UserError
-from spdebench.models.bench import ncde as bench
 from spdebench.models.layers.normalise import Scale, Standard
 from spdebench.models.paths import MatrixField, integrate, log_ode, logode, partial_log_signatures, product
 from spdebench.signatures import log_signature, signature
+from speed.models import ncde as bench
 
 ORDERS = {"euler": 1, "heun": 2, "rk4": 4}
 

@@ -7,9 +7,9 @@ import torch
 from overfit import calibrated, overfit, tiny, used
 
 from spdebench import UserError, build
-from spdebench.models.bench.base import phi41_setting
-from spdebench.models.bench.wno import PlainWNO
 from spdebench.models.wno import WNO
+from speed.models.base import phi41_setting
+from speed.models.wno import PlainWNO
 
 
 def test_the_papers_count():

@@ -8,9 +8,9 @@ import pytest
 import torch
 
 import spdebench as sb
-from spdebench.models.bench.base import phi41_setting
 from spdebench.training import TrainOptions, options_for
 from spdebench.training.schedule import Schedule
+from speed.models.base import phi41_setting
 
 
 def test_given_over_recommended_over_defaults(monkeypatch):

@@ -7,8 +7,8 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from spdebench.models.base import build
-from spdebench.models.bench.base import Case, phi41_setting
 from spdebench.models.layers.coordinates import coordinates
+from speed.models.base import Case, phi41_setting
 
 
 class PlainFNO(nn.Module):

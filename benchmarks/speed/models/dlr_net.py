@@ -9,11 +9,11 @@ import torch
 from torch import Tensor, nn
 
 from spdebench.models.base import build
-from spdebench.models.bench.base import Case, phi41_setting
-from spdebench.models.bench.fno import PlainFNO
 from spdebench.models.dlr_net import DLRNet
 from spdebench.models.layers.coordinates import coordinates
 from spdebench.tasks import Batch, Setting
+from speed.models.base import Case, phi41_setting
+from speed.models.fno import PlainFNO
 
 
 def dense(integral: Callable[[Tensor], Tensor], shape: tuple[int, ...], rows: int = 256) -> Tensor:

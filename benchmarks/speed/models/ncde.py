@@ -15,9 +15,9 @@ from torch import Tensor
 from torch.autograd import Function
 
 from spdebench.models.base import build
-from spdebench.models.bench.base import Case, phi41_setting
 from spdebench.models.ncde import NCDE
 from spdebench.tasks import Batch
+from speed.models.base import Case, phi41_setting
 
 Slope = Callable[[Tensor, Tensor], Tensor]
 

@@ -8,10 +8,10 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from spdebench.models.base import build
-from spdebench.models.bench.base import Case, phi41_setting
 from spdebench.models.layers.wavelet import WaveletLayer
 from spdebench.models.layers.wavelet_filters import scaling_filter
 from spdebench.models.wno import WNO
+from speed.models.base import Case, phi41_setting
 
 Details = tuple[Tensor, tuple[int, int]]
 

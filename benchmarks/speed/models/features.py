@@ -7,11 +7,11 @@ import torch
 from torch import Tensor
 
 from spdebench.models.base import build
-from spdebench.models.bench.base import Case
-from spdebench.models.bench.dlr_net import dense, example
 from spdebench.models.dlr_net import DLRNet
 from spdebench.models.regularity import TreeFeatures
 from spdebench.tasks import Batch
+from speed.models.base import Case
+from speed.models.dlr_net import dense, example
 
 
 def anew(trees: TreeFeatures, batch: Batch, drift: Tensor, noise: Tensor) -> Tensor:

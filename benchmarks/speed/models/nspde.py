@@ -6,7 +6,7 @@ import torch
 from torch import Tensor, nn
 
 from spdebench.models.base import build
-from spdebench.models.bench.base import Case, phi41_setting
+from speed.models.base import Case, phi41_setting
 
 
 class PlainNSPDE(nn.Module):

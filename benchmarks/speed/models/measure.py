@@ -25,7 +25,7 @@ def measure(only: str = "", rounds: int = 5) -> list[dict[str, Any]]:
 
 
 def _row(name: str, rounds: int) -> dict[str, Any]:
-    case = importlib.import_module(f"spdebench.models.bench.{name}").case()
+    case = importlib.import_module(f"speed.models.{name}").case()
     ours = plain = math.inf
     for _ in range(rounds + 1):  # one more: the first use warms up
         ours, plain = min(ours, timed(case.ours)[1]), min(plain, timed(case.plain)[1])

@@ -1,6 +1,6 @@
 """Measure `rates.csv`: seconds an epoch of every model on every equation, in every configuration that tables have.
 
-    python -m spdebench.campaign.measure_rates cuda 240 phi41-periodic >> rates.csv
+    python benchmarks/measure_rates.py cuda 240 phi41-periodic >> rates.csv
 
 Device, samples, and tables if not all. The first epoch, in which steps are captured and libraries chosen, does not
 count. A line: model, equation, device, seconds an epoch, million numbers of the training part, configuration.
@@ -23,8 +23,8 @@ from spdebench.paper.base import dataset_of
 from spdebench.paper.catalogue import TABLES, table
 from spdebench.spec import canonical_json
 from spdebench.tasks import Task
-from spdebench.training.bench import prepared
 from spdebench.training.identity import RunSpec, identify
+from speed.train import prepared
 
 
 def cases(tables: Collection[str] = ()) -> list[RunSpec]:

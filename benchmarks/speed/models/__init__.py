@@ -1,0 +1,1 @@
+"""One training step of models against plain formulations of the same mathematics."""

@@ -1,0 +1,114 @@
+"""The verbs of ``spdebench bench``."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import torch
+import typer
+
+from spdebench import spec
+from spdebench.cli.output import Device, Json, Words, print_json, print_table
+from spdebench.data.generate import check_device
+from spdebench.equations import EQUATIONS
+from spdebench.errors import UserError, unknown
+from spdebench.models import MODELS
+from speed.data import bench_equation, standard_cases
+from speed.metrics import bench as bench_metrics
+from speed.models.measure import measure
+from speed.train import bench as bench_training
+from speed.train import geometric_mean
+
+app = typer.Typer(help="Speed as a ratio, measured in one run.", no_args_is_help=True, rich_markup_mode=None)
+
+
+@app.command()
+def data(
+    equation: Annotated[str, typer.Argument(help="One equation instead of the standard cases.")] = "",
+    words: Words = None,
+    only: Annotated[str, typer.Option(help="One standard case, such as 'phi41' or 'phi41 dirichlet'.")] = "",
+    n: Annotated[
+        int | None, typer.Option("-n", help="Samples of each case; by default enough for a steady rate.")
+    ] = None,
+    device: Device = "cpu",
+    as_json: Json = False,
+) -> None:
+    """Generation against its floor (as many normals, and the same transforms), ms a sample, one thread."""
+    torch.set_num_threads(1)
+    check_device(device)
+    if n is not None and n < 1:
+        raise UserError(f"-n must be at least 1, got {n}")
+    if equation:
+        cases = {
+            " ".join([equation, *(words or [])]): spec.build(
+                EQUATIONS[equation], spec.parse_words(words or []), equation
+            )
+        }
+    else:
+        cases = dict(standard_cases())
+    if only and only not in cases:
+        raise unknown("case", only, cases)
+    rows = []
+    for label, one in cases.items():
+        if only in ("", label):
+            t = bench_equation(one, n or 0, device, label)
+            rows.append(
+                {
+                    "case": label,
+                    "n": t.samples,
+                    "ms/sample": t.solver,
+                    "floor": t.floor,
+                    "normals": t.normals,
+                    "transforms": t.transforms,
+                    "ratio": t.ratio,
+                    "normals/s": t.normals_per_second,
+                }
+            )
+    print_json(rows) if as_json else print_table(rows)
+
+
+@app.command()
+def metrics(as_json: Json = False) -> None:
+    """The paper's metrics against plain loops, ms, one thread."""
+    torch.set_num_threads(1)
+    rows = bench_metrics()
+    print_json(rows) if as_json else print_table(rows)
+
+
+@app.command()
+def models(
+    only: Annotated[str, typer.Option(help="One case, such as 'nspde'.")] = "",
+    as_json: Json = False,
+) -> None:
+    """One training step of the models against plain formulations, batch 20, 128 points, 51 frames, one thread."""
+    rows = measure(only)
+    print_json(rows) if as_json else print_table(rows)
+
+
+@app.command()
+def train(
+    names: Annotated[list[str] | None, typer.Argument(help="Models; by default all that are trained.")] = None,
+    together: Annotated[int, typer.Option(help="Runs side by side.")] = 8,
+    samples: Annotated[int, typer.Option("-n", help="Samples; 1200 is the paper's.")] = 1200,
+    out: Annotated[Path | None, typer.Option(help="Write the table as CSV too.")] = None,
+    device: Device = "cuda",
+    as_json: Json = False,
+) -> None:
+    """Training of the models on phi41, ms an epoch: plain eager steps, our loop, and our loop several times at once."""
+    check_device(device)
+    if together < 1 or samples < 100:
+        raise UserError(f"at least 1 run at once and 100 samples are needed, got {together} and {samples}")
+    for name in names or []:
+        MODELS[name]
+    rows = bench_training(names or [], device=device, together=together, samples=samples)
+    if out:
+        import pandas as pd  # slow to import
+
+        pd.DataFrame(rows).to_csv(out, index=False, float_format="%.6g")
+    if as_json:
+        print_json(rows)
+        return
+    print_table(rows)
+    gain = geometric_mean([row["gain"] for row in rows])
+    typer.echo(f"runs an hour against plain eager, geometric mean over {len(rows)} models: {gain:.2f}")

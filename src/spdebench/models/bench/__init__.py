@@ -1,1 +1,0 @@
-"""Speed of the models, as ratios measured in one run."""
