@@ -15,12 +15,15 @@ from spdebench.equations import EQUATIONS
 from spdebench.errors import UserError, unknown
 from spdebench.models import MODELS
 from speed.data import bench_equation, standard_cases
+from speed.kernels import table as kernels_table
 from speed.metrics import bench as bench_metrics
 from speed.models.measure import measure
 from speed.train import bench as bench_training
 from speed.train import geometric_mean
 
-app = typer.Typer(help="Speed as a ratio, measured in one run.", no_args_is_help=True, rich_markup_mode=None)
+app = typer.Typer(
+    help="Speed as a ratio, measured in one run.", no_args_is_help=True, add_completion=False, rich_markup_mode=None
+)
 
 
 @app.command()
@@ -83,6 +86,13 @@ def models(
 ) -> None:
     """One training step of the models against plain formulations, batch 20, 128 points, 51 frames, one thread."""
     rows = measure(only)
+    print_json(rows) if as_json else print_table(rows)
+
+
+@app.command()
+def kernels(as_json: Json = False) -> None:
+    """The GPU kernels of each model and their gain over torch.compile with CUDA graphs, ms per epoch on an H200."""
+    rows = kernels_table()
     print_json(rows) if as_json else print_table(rows)
 
 

@@ -12,7 +12,7 @@ from spdebench.models.base import build
 from spdebench.models.dlr_net import DLRNet
 from spdebench.models.layers.coordinates import coordinates
 from spdebench.tasks import Batch, Setting
-from speed.models.base import Case, phi41_setting
+from speed.models.base import Case, phi41_setting, training_step
 from speed.models.fno import PlainFNO
 
 
@@ -66,12 +66,5 @@ def case(batch: int = 20) -> Case:
     trees, start = features["trees"][..., fixed], features["trees"][..., names.index("I_c")]
     plain = PlainDLR(dense(model.trees.kernel.drift, setting.shape), coordinates(setting).transpose(0, 1))
 
-    def ours() -> object:
-        model.zero_grad()
-        return model(features).square().mean().backward()
-
-    def reference() -> object:
-        plain.zero_grad()
-        return plain(trees, start).square().mean().backward()
-
+    ours, reference = training_step(model, features), training_step(plain, trees, start)
     return Case("dlr-net", 1.5, ours, reference, "10 trees, 6 with u0; width 8, 4 layers, modes (16, 16)")

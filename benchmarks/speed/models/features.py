@@ -10,7 +10,7 @@ from spdebench.models.base import build
 from spdebench.models.dlr_net import DLRNet
 from spdebench.models.regularity import TreeFeatures
 from spdebench.tasks import Batch
-from speed.models.base import Case
+from speed.models.base import Case, training_step
 from speed.models.dlr_net import dense, example
 
 
@@ -38,12 +38,7 @@ def case(batch: int = 20) -> Case:
     kernel = model.trees.kernel
     drift, noise = dense(kernel.drift, setting.shape), dense(kernel.noise, setting.shape)
 
-    def ours() -> object:
-        model.zero_grad()
-        return model(features).square().mean().backward()
+    def reference() -> None:
+        training_step(model, {"trees": anew(model.trees, inputs, drift, noise)})()
 
-    def reference() -> object:
-        model.zero_grad()
-        return model({"trees": anew(model.trees, inputs, drift, noise)}).square().mean().backward()
-
-    return Case("features", 2.0, ours, reference, "10 trees of 20 samples: 9 integrals")
+    return Case("features", 2.0, training_step(model, features), reference, "10 trees of 20 samples: 9 integrals")

@@ -8,7 +8,7 @@ from torch.nn import functional
 
 from spdebench.models.base import build
 from spdebench.models.layers.coordinates import coordinates
-from speed.models.base import Case, phi41_setting
+from speed.models.base import Case, phi41_setting, training_step
 
 
 class PlainFNO(nn.Module):
@@ -50,12 +50,5 @@ def case(batch: int = 20) -> Case:
     paths = dw.permute(0, 2, 1)[:, :, None, :].expand(-1, -1, setting.frames, -1).contiguous()
     places = coordinates(setting).permute(1, 0, 2).expand(batch, -1, -1, -1)
 
-    def ours() -> object:
-        model.zero_grad()
-        return model({"dw": dw}).square().mean().backward()
-
-    def reference() -> object:
-        plain.zero_grad()
-        return plain(paths, places).square().mean().backward()
-
+    ours, reference = training_step(model, {"dw": dw}), training_step(plain, paths, places)
     return Case("fno", 1.5, ours, reference, "width 32, 3 layers, modes (32, 25), 6 padded frames")

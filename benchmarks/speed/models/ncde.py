@@ -17,7 +17,7 @@ from torch.autograd import Function
 from spdebench.models.base import build
 from spdebench.models.ncde import NCDE
 from spdebench.tasks import Batch
-from speed.models.base import Case, phi41_setting
+from speed.models.base import Case, phi41_setting, training_step
 
 Slope = Callable[[Tensor, Tensor], Tensor]
 
@@ -34,17 +34,15 @@ def case(batch: int = 20) -> Case:
     features = model.prepare(inputs)
     path = torch.cat([torch.zeros(batch, 1, dw.shape[2] + 1), model.control(dw).cumsum(1)], dim=1)
 
-    def ours() -> None:
-        model.zero_grad()
-        model(features).square().mean().backward()
-
     def plain() -> None:
         model.zero_grad()
         start = model.lift(model.initial(inputs.u0))
         states = _solve(model.field, start, path).transpose(0, 1)
         model.solution.inverse(model.readout(states)).square().mean().backward()
 
-    return Case("ncde", 2.0, ours, plain, "torchcde's formulation with the continuous adjoint, Euler")
+    return Case(
+        "ncde", 2.0, training_step(model, features), plain, "torchcde's formulation with the continuous adjoint, Euler"
+    )
 
 
 def _solve(field: torch.nn.Module, start: Tensor, path: Tensor) -> Tensor:

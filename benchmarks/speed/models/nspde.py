@@ -6,7 +6,7 @@ import torch
 from torch import Tensor, nn
 
 from spdebench.models.base import build
-from speed.models.base import Case, phi41_setting
+from speed.models.base import Case, phi41_setting, training_step
 
 
 class PlainNSPDE(nn.Module):
@@ -60,12 +60,5 @@ def case(batch: int = 20) -> Case:
     model, plain = build("nspde", setting), PlainNSPDE()
     features, xi = {"dw": dw, "u0": u0}, dw.permute(0, 2, 1).contiguous()
 
-    def ours() -> object:
-        model.zero_grad()
-        return model(features).square().mean().backward()
-
-    def reference() -> object:
-        plain.zero_grad()
-        return plain(u0, xi).square().mean().backward()
-
+    ours, reference = training_step(model, features), training_step(plain, u0, xi)
     return Case("nspde", 1.5, ours, reference, "hidden 32, 1 Picard iterate, modes (64, 50)")

@@ -11,7 +11,7 @@ from spdebench.models.base import build
 from spdebench.models.layers.wavelet import WaveletLayer
 from spdebench.models.layers.wavelet_filters import scaling_filter
 from spdebench.models.wno import WNO
-from speed.models.base import Case, phi41_setting
+from speed.models.base import Case, phi41_setting, training_step
 
 Details = tuple[Tensor, tuple[int, int]]
 
@@ -104,10 +104,5 @@ def case(batch: int = 20) -> Case:
     dw = torch.randn(batch, *setting.shape)
     dw[:, 0] = 0
 
-    def ours() -> None:
-        model({"dw": dw}).square().mean().backward()
-
-    def reference() -> None:
-        plain(dw).square().mean().backward()
-
+    ours, reference = training_step(model, {"dw": dw}), training_step(plain, dw)
     return Case("wno", 3.0, ours, reference, "coarse bands alone, against the whole transform forth and back")

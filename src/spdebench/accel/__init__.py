@@ -7,6 +7,6 @@ Triton comes with CUDA builds of torch only, so no module with kernels is import
 and runs plain torch code where the answer is None.
 """
 
-from spdebench.accel.dispatch import can_use_kernels, kernels, load, on_gpu, without_kernels
+from spdebench.accel.dispatch import can_use_kernels, kernels, module, on_gpu, without_kernels
 
-__all__ = ["can_use_kernels", "kernels", "load", "on_gpu", "without_kernels"]
+__all__ = ["can_use_kernels", "kernels", "module", "on_gpu", "without_kernels"]

@@ -33,11 +33,11 @@ def on_gpu(x: Tensor) -> bool:
 
 def can_use_kernels(*tensors: Tensor) -> bool:
     """Whether kernels can compute with these tensors: float32 on a CUDA device, and Triton is installed."""
-    return on_gpu(tensors[0]) and all(t.dtype == torch.float32 for t in tensors) and load("triton_math") is not None
+    return on_gpu(tensors[0]) and all(t.dtype == torch.float32 for t in tensors) and module("triton_math") is not None
 
 
 @functools.cache
-def load(name: str) -> Any:
+def module(name: str) -> Any:
     """The module ``spdebench.accel.<name>``, or None where Triton is not installed."""
     try:
         return import_module(f"spdebench.accel.{name}")
@@ -49,8 +49,8 @@ def kernels(name: str, tensors: Sequence[Tensor], *sizes: Any) -> Any:
     """The module ``name`` if its kernels can compute with these tensors and its ``takes(*sizes)`` agrees, else None."""
     if not can_use_kernels(*tensors):
         return None
-    module = load(name)
-    return module if not sizes or module.takes(*sizes) else None
+    found = module(name)
+    return found if not sizes or found.takes(*sizes) else None
 
 
 @functools.cache

@@ -174,7 +174,7 @@ class _Solve(torch.autograd.Function):
 
     @staticmethod
     def forward(ctx: Any, start: Tensor, increments: Tensor, *rest: Any) -> Tensor:
-        cuda = accel.load("ncde_fno")
+        cuda = accel.module("ncde_fno")
         *layers, ctx.step, ctx.solver, keep = rest
         start, increments, *layers = (t.contiguous() for t in (start, increments, *layers))
         out: Tensor
@@ -185,7 +185,7 @@ class _Solve(torch.autograd.Function):
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
-        cuda = accel.load("ncde_fno")
+        cuda = accel.module("ncde_fno")
         increments, *rest = ctx.saved_tensors
         count = len(cuda.Layers._fields)
         layers, kept = cuda.Layers(*rest[:count]), cuda.Kept(*rest[count:])

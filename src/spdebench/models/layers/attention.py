@@ -71,14 +71,14 @@ class _Fused(torch.autograd.Function):
         *parameters, ctx.heads = rest
         x, before = x.contiguous(), None if before is None else before.contiguous()
         y: Tensor
-        y, kept = accel.load("attention").forward(x, before, parameters, ctx.heads, EPS)
+        y, kept = accel.module("attention").forward(x, before, parameters, ctx.heads, EPS)
         ctx.save_for_backward(x, *parameters, *kept)
         return y
 
     @staticmethod
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
         x, *parameters, mean, moments, matrix = ctx.saved_tensors
-        to_x, *to_parameters = accel.load("attention").backward(
+        to_x, *to_parameters = accel.module("attention").backward(
             grad.contiguous(), x, parameters, mean, moments, matrix, ctx.heads, EPS
         )
         return to_x, grad if ctx.needs_input_grad[1] else None, *to_parameters, None

@@ -38,7 +38,7 @@ class _Fused(torch.autograd.Function):
         ctx: Any, h: Tensor, xi: Tensor, weight: Tensor, bias: Tensor, mean: Tensor, variance: Tensor,
         training: bool, momentum: float,
     ) -> Tensor:  # fmt: skip
-        gate_cuda = accel.load("gate")
+        gate_cuda = accel.module("gate")
         h, xi, ctx.training = h.contiguous(), xi.contiguous(), training
         known = (
             gate_cuda.statistics(h, mean, variance, momentum, EPS)
@@ -52,7 +52,7 @@ class _Fused(torch.autograd.Function):
     @staticmethod
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
         h, xi, weight, bias, known = ctx.saved_tensors
-        to_h, to_xi, to_weight, to_bias = accel.load("gate").backward(
+        to_h, to_xi, to_weight, to_bias = accel.module("gate").backward(
             grad.contiguous(), h, xi, weight, bias, known, training=ctx.training, to_xi=ctx.needs_input_grad[1]
         )
         return to_h, to_xi, to_weight, to_bias, None, None, None, None

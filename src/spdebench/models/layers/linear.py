@@ -57,7 +57,7 @@ class _Tall(torch.autograd.Function):
         to_x, to_weight, to_bias = ctx.needs_input_grad
         if to_weight and _small(x, weight) and accel.can_use_kernels(grad):
             tensors = (t.contiguous() for t in (grad, x, weight))
-            return tuple(accel.load("linear").backward(*tensors, to_x=to_x, bias=to_bias))
+            return tuple(accel.module("linear").backward(*tensors, to_x=to_x, bias=to_bias))
         flat = grad.reshape(-1, grad.shape[-1])
         return (
             grad @ weight if to_x else None,

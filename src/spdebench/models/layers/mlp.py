@@ -52,11 +52,11 @@ class _Fused(torch.autograd.Function):
         x, ctx.activation = x.contiguous(), activation
         ctx.save_for_backward(x, a, b, c, d)
         before = None if before is None else before.contiguous()
-        y: Tensor = accel.load("mlp").forward(x, a, b, c, d, activation, before)
+        y: Tensor = accel.module("mlp").forward(x, a, b, c, d, activation, before)
         return y
 
     @staticmethod
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
         x, a, b, c, d = ctx.saved_tensors
         to_before = grad if ctx.needs_input_grad[6] else None
-        return (*accel.load("mlp").backward(grad.contiguous(), x, a, b, c, d, ctx.activation), None, to_before)
+        return (*accel.module("mlp").backward(grad.contiguous(), x, a, b, c, d, ctx.activation), None, to_before)

@@ -35,7 +35,7 @@ class _Fused(torch.autograd.Function):
         kept, ctx.eps = x.contiguous(), eps
         ctx.save_for_backward(kept, weight)
         ctx.set_materialize_grads(False)
-        return x.view_as(x), accel.load("norm").forward(kept, weight, bias, eps)
+        return x.view_as(x), accel.module("norm").forward(kept, weight, bias, eps)
 
     @staticmethod
     def backward(ctx: Any, beside: Tensor | None, grad: Tensor | None) -> tuple[Tensor | None, ...]:
@@ -43,4 +43,4 @@ class _Fused(torch.autograd.Function):
             return beside, None, None, None
         x, weight = ctx.saved_tensors
         other = None if beside is None else beside.contiguous()
-        return (*accel.load("norm").backward(grad.contiguous(), other, x, weight, ctx.eps), None)
+        return (*accel.module("norm").backward(grad.contiguous(), other, x, weight, ctx.eps), None)

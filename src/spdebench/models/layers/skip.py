@@ -34,9 +34,9 @@ class _Fused(torch.autograd.Function):
     def forward(ctx: Any, x: Tensor, weight: Tensor, bias: Tensor, far: Tensor, gelu: bool) -> Tensor:
         x, weight, far = x.contiguous(), weight.contiguous(), far.contiguous()
         ctx.save_for_backward(x, weight, *((bias, far) if gelu else ()))
-        y: Tensor = accel.load("skip").forward(x, weight, bias, far, gelu)
+        y: Tensor = accel.module("skip").forward(x, weight, bias, far, gelu)
         return y
 
     @staticmethod
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
-        return (*accel.load("skip").backward(grad.contiguous(), *ctx.saved_tensors), None)
+        return (*accel.module("skip").backward(grad.contiguous(), *ctx.saved_tensors), None)
