@@ -1,13 +1,14 @@
-"""Measure `rates.csv`: seconds an epoch of every model on every equation, in every configuration that tables have.
+"""Measure `campaign/rates.csv`: seconds per epoch of every model, equation and configuration in the paper's tables.
 
     python benchmarks/measure_rates.py cuda 240 phi41-periodic >> rates.csv
 
-Device, samples, and tables if not all. The first epoch, in which steps are captured and libraries chosen, does not
-count. A line: model, equation, device, seconds an epoch, million numbers of the training part, configuration.
+Arguments: device, samples, and tables if not all. The first epoch, in which CUDA graphs are captured, does not count.
+Columns: model, equation, device, seconds per epoch, million numbers in the training part, configuration.
 """
 
 from __future__ import annotations
 
+import argparse
 import csv
 import dataclasses
 import sys
@@ -38,7 +39,7 @@ def cases(tables: Collection[str] = ()) -> list[RunSpec]:
 
 
 def measure(device: str, n: int, tables: Collection[str] = (), epochs: int = 3) -> Iterator[list[str]]:
-    """Rows of the csv; the least time of the epochs after the first."""
+    """Rows of the csv, each with the least time of the epochs after the first."""
     with tempfile.TemporaryDirectory() as folder, folding_known():
         for case in cases(tables):
             name = [case.model, case.equation, torch.device(device).type]
@@ -56,9 +57,18 @@ def measure(device: str, n: int, tables: Collection[str] = (), epochs: int = 3) 
             yield [*name, f"{seconds:.4g}", f"{size:.4g}", canonical_json(case.config)]
 
 
-if __name__ == "__main__":
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("device")
+    parser.add_argument("samples", type=int)
+    parser.add_argument("tables", nargs="*")
+    given = parser.parse_args()
     torch.set_num_threads(1)
     writer = csv.writer(sys.stdout, lineterminator="\n")
-    for row in measure(sys.argv[1], int(sys.argv[2]), sys.argv[3:]):
+    for row in measure(given.device, given.samples, given.tables):
         writer.writerow(row)
         sys.stdout.flush()
+
+
+if __name__ == "__main__":
+    main()

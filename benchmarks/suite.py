@@ -2,7 +2,7 @@
 
     python benchmarks/suite.py [--device cuda] [--writing] [--out benchmarks/results/suite.csv]
 
-Every configuration is solved for all its samples; what is solved is dropped. Writing is timed beside it, on one thread
+Every configuration is solved for all its samples; what is solved is dropped. Writing is timed too, on one thread
 and on all (row groups are encoded in parallel): the rate of the native file for chunks of the first configuration of
 each row, times the row's bytes. With ``--writing`` only that is done, and solving left out.
 """
@@ -15,18 +15,20 @@ import os
 import tempfile
 import time
 import warnings
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-import torch
 
 from spdebench.cli.output import print_table
 from spdebench.data import DatasetSpec
 from spdebench.data.store import Writer, made_with
+from spdebench.equations import Equation
 from spdebench.errors import FoldingWarning
 from spdebench.paper.suite import SUITE, Row
 from spdebench.solvers import simulate
+from spdebench.timing import timed
 
 LEAST = 256 << 20
 """Bytes that are written, at least, to measure a rate."""
@@ -44,17 +46,18 @@ def measure_row(row: Row, device: str, solving: bool) -> dict[str, Any]:
             continue
         batch = identity.chunk if device == "cpu" else min(n, max(1, (24 << 30) // (2 * identity.sample_bytes)))
         simulate(eq, 0, range(2), device=device)
-        start = time.perf_counter()
-        for first in range(0, n, batch):
-            simulate(eq, 0, range(first, min(n, first + batch)), device=device)
-        if device != "cpu":
-            torch.cuda.synchronize()
-        total += time.perf_counter() - start
+        total += timed(partial(solve_all, eq, n, batch, device), device)[1]
     counts = {"row": row.name, "configurations": len(configurations), "samples": sum(c.n for c in configurations)}
     first = configurations[0]
     rates = write_rates(DatasetSpec(equation=first.build(), n=first.n), device)
     writing = {f"write s ({threads} thread{'s' * (threads > 1)})": round(size / r, 1) for threads, r in rates.items()}
     return counts | ({"solve s": round(total, 2)} if solving else {}) | {"GB": round(size / 1e9, 2)} | writing
+
+
+def solve_all(eq: Equation, n: int, batch: int, device: str) -> None:
+    """Solve n samples, a batch at a time, and drop them."""
+    for first in range(0, n, batch):
+        simulate(eq, 0, range(first, min(n, first + batch)), device=device)
 
 
 def write_rates(identity: DatasetSpec, device: str) -> dict[int, float]:

@@ -1,8 +1,9 @@
-"""How fast data is made, as a ratio: the solver against the least work that it could do.
+"""Speed of the solver as a ratio, against a lower bound (floor) of its work:
 
 floor = drawing as many float64 normals as the noise has (by the faster of numpy and torch)
-      + the very transforms that the scheme makes (recorded from a run, then timed alone on arrays of the same shapes).
-Solver, normals and transforms are timed in turn, chunk by chunk, in one process; the ratio is that of their medians.
+      + the transforms of the scheme (recorded from a run, then timed alone on arrays of the same shapes).
+
+Solver, normals and transforms are timed in turn for each chunk, in one process; the ratio is that of their medians.
 """
 
 from __future__ import annotations
@@ -31,14 +32,14 @@ Call = tuple[str, tuple[int, ...], torch.dtype, tuple[tuple[str, Any], ...]]
 
 @dataclass(frozen=True)
 class Timing:
-    """Milliseconds a sample."""
+    """Milliseconds per sample."""
 
     label: str
     samples: int
     solver: float
     normals: float
     transforms: float
-    functions: int  # of the noise, each drawn once a step
+    functions: int  # of the noise, each drawn once per step
     steps: int
 
     @property
@@ -51,25 +52,24 @@ class Timing:
 
     @property
     def normals_per_second(self) -> float:
-        """Of the whole solver: how many normals it draws and uses."""
+        """Normals that the whole solver draws and uses per second."""
         return 1e3 * self.functions * self.steps / self.solver
 
 
 def samples_for(equation: Equation, device: str) -> int:
-    """Enough samples for a steady rate: 1200 on the processor (60 in 2-D and 3-D), what fills a GPU there."""
+    """Enough samples for a steady rate: on the processor 1200 (60 in 2-D and 3-D), on a GPU as many as fill it."""
     if torch.device(device).type == "cpu":
         return 1200 if equation.dim == 1 else 60
     return max(64, min(100000, (24 << 30) // DatasetSpec(equation=equation, n=1).sample_bytes))
 
 
 def bench_equation(equation: Equation, n: int = 0, device: str = "cpu", label: str = "") -> Timing:
-    """Time ``n`` samples (0: `samples_for`), the floor beside each chunk: that of the dataset's spec on the processor,
-    half of the samples on a GPU."""
+    """Time ``n`` samples (0: `samples_for`) in chunks: the dataset's own on the processor, two halves on a GPU."""
     n = n or samples_for(equation, device)
     on_gpu = torch.device(device).type == "cuda"
     identity = DatasetSpec(equation=equation, n=n, chunk=-(-n // 2) if on_gpu else 0)
     with folding_known():
-        simulate(equation, 0, range(2), device=device)  # first use of libraries
+        simulate(equation, 0, range(2), device=device)  # libraries are loaded on first use
         size = min(identity.chunk, n)
         calls = record_transforms(lambda: simulate(equation, 0, range(size), device=device))
         rows = [identity.rows(i) for i in range(identity.chunks)]
@@ -108,7 +108,7 @@ def _replay_seconds(calls: Counter[Call], device: str) -> float:
         function, options = getattr(torch.fft, name), dict(keywords)
         repeats = min(count, 20)
 
-        def replay(f=function, v=values, o=options, r=repeats) -> None:
+        def replay(f: Any = function, v: torch.Tensor = values, o: Any = options, r: int = repeats) -> None:
             for _ in range(r):
                 f(v, **o)
 

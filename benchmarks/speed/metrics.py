@@ -1,7 +1,7 @@
-"""What the paper's metrics cost, beside a straightforward implementation: loops over samples, points and times.
+"""The time of the paper's metrics against a straightforward implementation: loops over samples, points and times.
 
-The loops below are what the formulas say, written plainly with NumPy: each is also a check of the value. Both sides use
-one thread; start Python with OMP_NUM_THREADS=1 so that NumPy does too.
+The loops below write the formulas down with NumPy, so each also checks the value of its metric. Both sides use one
+thread; start Python with OMP_NUM_THREADS=1 so that NumPy does too.
 """
 
 from __future__ import annotations
@@ -116,7 +116,7 @@ def bench(cases: tuple[Case, ...] = CASES, repeats: int = 3) -> list[dict[str, A
     """Rows: case, metric (or ``all``), milliseconds of ours and of the loops, their ratio, and both values.
 
     ``all`` is one `evaluate` of the paper's metrics (values and curves, no intervals) against the sum of the loops.
-    Most of that sum is the signature's; the norms cost little either way, ours include the check of both arrays.
+    The signature takes most of that sum. Our times of the norms include the check of both arrays.
     """
     with one_thread():
         return [row for shape, points in cases for row in _case(shape, points, repeats)]

@@ -1,8 +1,8 @@
-"""Epochs an hour of a device, ours against plain eager training, at the paper's phi41 size.
+"""Time of a training epoch, ours against plain eager training, at the paper's phi41 size.
 
 plain     batches copied from the host, features computed for each batch, every operation of torch launched on its own,
           the loss read back after every step; the same network, loss and optimiser
-alone     our loop: data on the device, features kept, the step replayed as a CUDA graph, one wait an epoch
+alone     our loop: data on the device, features kept, the step replayed as a CUDA graph, one synchronisation per epoch
 together  the same in several processes at once (on a GPU best under the vendor's multi-process service)
 
 An epoch is that of 840 samples in batches of 20 with its validation on 180; ``gain`` is plain / together.
@@ -38,7 +38,7 @@ from spdebench.training.losses import RelativeLoss
 from spdebench.training.steps import adam
 from spdebench.training.train import calibrate
 
-STEPS = 10  # plain steps that are timed, after as many that warm up
+STEPS = 10  # plain steps that are timed, after as many for warm-up
 EPOCHS = 3
 ENDLESS: dict[str, Any] = {"epochs": 1000, "stop": 0}
 
@@ -46,7 +46,7 @@ ENDLESS: dict[str, Any] = {"epochs": 1000, "stop": 0}
 def bench(
     names: Sequence[str] = (), *, device: str = "cuda", together: int = 8, samples: int = 1200
 ) -> list[dict[str, Any]]:
-    """A row a model: ms an epoch (plain, alone, together: wall time / epochs of all), the gain, and errors."""
+    """One row per model: ms per epoch (plain, alone, and together: wall time / epochs of all), gain, and errors."""
     chosen = list(names) or _trained()
     for name in chosen:
         if not MODELS[name].trainable:
@@ -76,7 +76,7 @@ def _trained() -> list[str]:
 
 # --- plain --------------------------------------------------------------------------------------------------------
 def _plain(name: str, task: Task, device: str) -> float:
-    """ms an epoch: the steps of one and the validation, from a few of them."""
+    """ms per epoch, steps and validation, extrapolated from a few steps."""
     run = identify(name, task, {}, ENDLESS)
     model, options = run.build().to(device), run.train_options
     calibrate(model, prepare_part(model, task.train))
@@ -120,7 +120,7 @@ def _plain_validation(model: OperatorModel, task: Task, loss: RelativeLoss, devi
 
 # --- ours ---------------------------------------------------------------------------------------------------------
 def prepared(run: RunSpec, task: Task, device: str, *, graph: bool | None = None) -> Fit:
-    """The model of a run, its data and features on the device, about to be trained."""
+    """The model of a run with its data and features on the device, before its first epoch."""
     model = run.build().to(device)
     train, val = (prepare_part(model, part) for part in (task.train, task.val))
     calibrate(model, train)
@@ -134,7 +134,7 @@ def _alone(name: str, task: Task, device: str) -> tuple[float, Fit]:
 
 
 def _together(names: Sequence[str], path: Path, device: str, count: int) -> list[float]:
-    """ms of wall time an epoch while ``count`` processes train the same model side by side, for each model."""
+    """For each model, ms of wall time per epoch while ``count`` processes train it at the same time."""
     context = multiprocessing.get_context("spawn")
     start, end = context.Barrier(count), context.Barrier(count)
     pipes, processes = [], []
@@ -158,7 +158,7 @@ def _collect(pipes: Sequence[Connection]) -> float:
         return max(float(pipe.recv()) for pipe in pipes)
     except EOFError:
         raise UserError(
-            "a worker ended before it was timed (out of memory?); measure with fewer side by side"
+            "a worker ended before it was timed (out of memory?); measure fewer at a time with --together"
         ) from None
 
 

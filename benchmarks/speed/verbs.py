@@ -37,7 +37,7 @@ def data(
     device: Device = "cpu",
     as_json: Json = False,
 ) -> None:
-    """Generation against its floor (as many normals, and the same transforms), ms a sample, one thread."""
+    """Solvers against a floor (the same normals and transforms alone), ms per sample, one thread."""
     torch.set_num_threads(1)
     check_device(device)
     if n is not None and n < 1:
@@ -99,13 +99,13 @@ def kernels(as_json: Json = False) -> None:
 @app.command()
 def train(
     names: Annotated[list[str] | None, typer.Argument(help="Models; by default all that are trained.")] = None,
-    together: Annotated[int, typer.Option(help="Runs side by side.")] = 8,
+    together: Annotated[int, typer.Option(help="Number of runs at the same time.")] = 8,
     samples: Annotated[int, typer.Option("-n", help="Samples; 1200 is the paper's.")] = 1200,
     out: Annotated[Path | None, typer.Option(help="Write the table as CSV too.")] = None,
     device: Device = "cuda",
     as_json: Json = False,
 ) -> None:
-    """Training of the models on phi41, ms an epoch: plain eager steps, our loop, and our loop several times at once."""
+    """Training on phi41, ms per epoch: plain eager steps, our loop, and several of our loops at once."""
     check_device(device)
     if together < 1 or samples < 100:
         raise UserError(f"at least 1 run at once and 100 samples are needed, got {together} and {samples}")
@@ -121,4 +121,4 @@ def train(
         return
     print_table(rows)
     gain = geometric_mean([row["gain"] for row in rows])
-    typer.echo(f"runs an hour against plain eager, geometric mean over {len(rows)} models: {gain:.2f}")
+    typer.echo(f"gain over plain eager training, geometric mean over {len(rows)} models: {gain:.2f}")

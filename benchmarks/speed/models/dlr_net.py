@@ -1,4 +1,4 @@
-"""DLR-Net: trees integrated mode by mode and a cached first pass, beside one dense matrix over all (t, x)."""
+"""DLR-Net: trees integrated mode by mode and a cached first pass, against one dense matrix over all (t, x)."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from speed.models.fno import PlainFNO
 
 
 def dense(integral: Callable[[Tensor], Tensor], shape: tuple[int, ...], rows: int = 256) -> Tensor:
-    """The matrix of an integral over all (t, x), transposed: row (m, y) is what a source at (t_m, y) alone gives."""
+    """The matrix of an integral over all (t, x), transposed: row (m, y) integrates a point source at (t_m, y)."""
     parts = torch.eye(math.prod(shape)).split(rows)
     return torch.cat([integral(part.view(-1, *shape)).flatten(1) for part in parts])
 
 
 def example(batch: int) -> tuple[Setting, Batch]:
-    """The paper's phi41 and some inputs of it."""
+    """The paper's phi41 and ``batch`` random inputs."""
     setting = phi41_setting()
     assert setting.equation is not None
     size = math.sqrt(setting.grid.points[0] * setting.dt)
@@ -33,7 +33,7 @@ def example(batch: int) -> tuple[Setting, Batch]:
 
 
 class PlainDLR(nn.Module):
-    """The trees that contain I_c by dense products in both passes, every step; channels joined; a trunk of FFTs."""
+    """Trees that contain I_c are computed by dense products in both passes of every step; the trunk uses FFTs."""
 
     def __init__(self, matrix: Tensor, places: Tensor) -> None:
         super().__init__()

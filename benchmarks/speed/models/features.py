@@ -1,5 +1,5 @@
-"""Cached features: a step of DLR-Net on trees kept since `prepare`, beside the same step that makes its trees anew,
-each integral a product with a dense matrix over all (t, x) as in the reference."""
+"""Cached features: a step of DLR-Net on trees that `prepare` made once, against a step that computes its trees again,
+each integral by a dense matrix over all (t, x) as in the reference."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""FNO: transforms as real matrix products and one lift of the noise, beside the padded FFTs of the plain form."""
+"""FNO: transforms as real matrix products and one lift of the noise, against padded FFTs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Times of all speed cases, ours and plain in turn, so that both see the same machine."""
+"""Times of all speed cases; ours and plain alternate, so that both meet the same load of the machine."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ CASES: tuple[str, ...] = ("fno", "nspde", "wno", "ncde", "dlr_net", "features")
 
 
 def measure(only: str = "", rounds: int = 5) -> list[dict[str, Any]]:
-    """Rows: case, the best of ``rounds`` times of one training step in ms (ours, plain), their ratio, the target."""
+    """One row per case: the least of ``rounds`` times of a training step in ms, the ratio plain/ours, the target."""
     if only and only not in CASES:
         raise unknown("case", only, CASES)
     rows = []
@@ -27,7 +27,7 @@ def measure(only: str = "", rounds: int = 5) -> list[dict[str, Any]]:
 def _row(name: str, rounds: int) -> dict[str, Any]:
     case = importlib.import_module(f"speed.models.{name}").case()
     ours = plain = math.inf
-    for _ in range(rounds + 1):  # one more: the first use warms up
+    for _ in range(rounds + 1):  # the first round is the warm-up
         ours, plain = min(ours, timed(case.ours)[1]), min(plain, timed(case.plain)[1])
     return {
         "case": case.name,

@@ -1,7 +1,7 @@
-"""NCDE: steps over increments and plain gradients. Beside it the reference's way: Euler on slopes looked up in time and
-the continuous adjoint  a' = -a df/dz,  p' = -a df/dp  solved backwards together with z, all in one long vector.
+"""NCDE: ours steps over increments and differentiates the steps. The plain form does as the reference: Euler on slopes
+looked up in time, and the continuous adjoint  a' = -a df/dz,  p' = -a df/dp  solved backwards with z in one vector.
 
-The plain side uses torchdiffeq if it is installed, as the reference does, and the same written out if it is not.
+The plain form uses torchdiffeq where it is installed, as the reference does, and else the same formulas written out.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ def _solve(field: torch.nn.Module, start: Tensor, path: Tensor) -> Tensor:
     try:
         from torchdiffeq import odeint_adjoint
     except ImportError:
-        return _Adjoint.apply(slope, start, times, *parameters)
+        return _Adjoint.apply(slope, start, times, *parameters)  # type: ignore[no-untyped-call]
     return odeint_adjoint(slope, start, times, method="euler", adjoint_params=parameters)
 
 

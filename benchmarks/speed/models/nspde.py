@@ -1,4 +1,4 @@
-"""NSPDE: a real kernel on the kept half of the spectrum, beside complex transforms of everything."""
+"""NSPDE: a real kernel on the kept half of the spectrum, against complex transforms of all modes."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from speed.models.base import Case, phi41_setting, training_step
 
 
 class PlainNSPDE(nn.Module):
-    """Two-sided complex FFTs, shifted spectra, zero buffers, z_0 transformed once a frame; channels second."""
+    """Two-sided complex FFTs, shifted spectra, zero buffers, z_0 transformed once per frame; channels second."""
 
     def __init__(self, width: int = 32, modes: tuple[int, int] = (64, 50)) -> None:
         super().__init__()

@@ -1,4 +1,4 @@
-"""WNO at the paper's size: coarse bands by four small matrices, beside all bands of all levels by convolutions."""
+"""WNO at the paper's size: coarse bands by four small matrices, against all bands of all levels by convolutions."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Details = tuple[Tensor, tuple[int, int]]
 
 class PlainWNO(nn.Module):
     """The same function with the same parameters, as the reference writes it: the noise path repeated at every frame,
-    layers on (B, C, X, T) with the whole transform forth and back, an axis at a time by grouped convolutions."""
+    layers on (B, C, X, T) with the whole transform and its inverse, one axis at a time by grouped convolutions."""
 
     def __init__(self, model: WNO) -> None:
         super().__init__()
@@ -27,7 +27,7 @@ class PlainWNO(nn.Module):
         h = torch.tensor(scaling_filter(model.config.wavelet))
         d = h * (-1.0) ** (torch.arange(len(h)) + 1)
         self.taps = len(h)
-        # conv2d correlates where the transform convolves, so the analysis filters stand turned round
+        # conv2d correlates where the transform convolves, so the analysis filters are reversed
         self.filters = torch.stack([h, d.flip(0)]).unsqueeze(1)
 
     def forward(self, dw: Tensor) -> Tensor:

@@ -1,0 +1,36 @@
+"""`spdebench bench` and the table of GPU kernels."""
+
+from __future__ import annotations
+
+import csv
+
+import pytest
+import typer
+
+from spdebench.cli import bench
+from spdebench.errors import UserError
+from spdebench.models import MODELS
+from speed import kernels
+
+
+def test_kernels_are_found_by_running_a_model() -> None:
+    assert kernels.kernels_of("gt", batch=1) == ["attention", "linear", "mlp", "norm"]
+    assert kernels.kernels_of("deeponet", batch=1) == []
+
+
+def test_a_kernel_that_does_the_work_of_another_is_counted_alone() -> None:
+    """The decoder of FNO is one kernel (mlp); its two linear layers have kernels too, which then do not run."""
+    assert "linear" not in kernels.kernels_of("fno", batch=1)
+
+
+def test_measured_gains_are_of_models_that_exist() -> None:
+    with kernels.MEASURED.open(newline="") as file:
+        rows = list(csv.DictReader(file))
+    assert {row["model"] for row in rows} <= set(MODELS) and all(row["source"] for row in rows)
+    assert all(float(row["compiled_ms"]) > float(row["kernels_ms"]) for row in rows)
+
+
+def test_without_the_repository_bench_says_how_to_get_it(monkeypatch: pytest.MonkeyPatch, tmp_path) -> None:
+    monkeypatch.setattr(bench, "FOLDER", tmp_path)
+    with pytest.raises(UserError, match="clone the repository"):
+        bench.bench(typer.Context(typer.main.get_command(typer.Typer(callback=lambda: None))))
