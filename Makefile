@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 export OMP_NUM_THREADS ?= 1
 
-.PHONY: setup demo test test-slow test-gpu drills fuzz bench lint clean
+.PHONY: setup demo test slowest test-slow test-gpu drills fuzz bench lint format clean
 
 setup: $(VENV)/.ready
 
@@ -19,6 +19,10 @@ demo: setup
 
 test: setup lint
 	$(BIN)/python -m pytest -n 2 --dist worksteal
+
+# The 30 slowest tests and the seconds of each folder of tests.
+slowest: setup
+	$(BIN)/python -m pytest -n 2 --dist worksteal --durations=30
 
 test-slow: setup
 	$(BIN)/python -m pytest -m slow
@@ -36,10 +40,16 @@ fuzz: setup
 bench: setup
 	$(BIN)/spdebench bench data
 	$(BIN)/spdebench bench metrics
+	$(BIN)/spdebench bench kernels
 
 lint: setup
-	$(BIN)/ruff check src tests examples
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
 	$(BIN)/mypy
+
+format: setup
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
 
 clean:
 	rm -rf $(VENV) demo build dist .pytest_cache .mypy_cache .ruff_cache

@@ -1,5 +1,8 @@
 """Property tests draw the same cases every time: a failure seen once can be had again. What needs a GPU is skipped."""
 
+from collections import Counter
+from pathlib import PurePosixPath
+
 import pytest
 import torch
 from hypothesis import settings
@@ -13,3 +16,16 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         for item in items:
             if item.get_closest_marker("gpu"):
                 item.add_marker(pytest.mark.skip(reason="needs a CUDA device"))
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """With --durations: the seconds of each folder of tests, all processes added up."""
+    if not terminalreporter.config.getoption("durations"):
+        return
+    seconds: Counter[str] = Counter()
+    for report in (r for reports in terminalreporter.stats.values() for r in reports):
+        if isinstance(report, pytest.TestReport):
+            seconds[str(PurePosixPath(report.nodeid.split("::")[0]).parent)] += report.duration
+    terminalreporter.section("seconds by folder")
+    for folder, total in seconds.most_common():
+        terminalreporter.line(f"{total:8.1f}s {folder}")
