@@ -1,12 +1,12 @@
-"""The kernels of `attention` for NVIDIA GPUs (Triton): four launches forward and four backward for all samples.
+"""Kernels of the layer `attention` (Triton): four launches forward and four backward for all samples.
 
 With Q, K, V, O the weights, q and o the biases of query and output, and the moment S of the tokens x about their mean:
 
     k = K S,  v = V S,  r_k = (diag k K' + eps)^-1/2,  r_v = (diag v V' + eps)^-1/2,  N = r_k [k V']_heads r_v
     P = N O',  M = Q' P,  s = q P + o,  y = before + s + x M
 
-One program does these C x C matrices for a sample, and one their gradients; moments and y are sums and products over
-the tokens, shared by many programs. Since x - m sums to 0, dL/dx = g M' + (x - m)(dS + dS') / n, m the mean.
+One program computes these C x C matrices for a sample, and one their gradients. Many programs share the moments and y,
+which are sums and products over the tokens. Since x - m sums to 0, dL/dx = g M' + (x - m)(dS + dS') / n, m the mean.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from torch import Tensor
 from spdebench.accel.dispatch import programs
 from spdebench.accel.triton_math import Sums, entries, product, split, tile
 
-ROWS, WARPS, SHARE = 64, 4, 4  # tokens of a block, warps, programs a processor
+ROWS, WARPS, SHARE = 64, 4, 4  # tokens per block, warps, programs per multiprocessor
 LARGEST = 32  # channels
 
 

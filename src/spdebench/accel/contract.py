@@ -1,9 +1,9 @@
-"""The kernel of `spectral.contract` for NVIDIA GPUs (Triton):  out[l, j, r] = sum_k M[j, k] h[l, k, r].
+"""The kernel of `layers.spectral.contract` (Triton):  out[l, j, r] = sum_k M[j, k] h[l, k, r].
 
 M is small, r long. A program has all rows of M and a piece of r, so that h is read once and out is written once. It
-adds up products of 16 rows at a time (`part`), which the GPU multiplies without turning h round in memory. Products are
-three TF32 products, accurate as float32: x = high + low, M h = low high + high low + high high. They are written out
-because every piece of h is then split once for all rows of M.
+adds up products of 16 rows at a time (`part`), which the GPU multiplies without transposing h in memory. A product is
+three TF32 products, as accurate as float32: x = high + low, M h = low high + high low + high high. They are written
+out so that every piece of h is split once for all rows of M.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The kernels of `gate` for NVIDIA GPUs (Triton). Sums over rows are partial ones of each program, then their sum."""
+"""Kernels of the layer `gate` (Triton). Each program writes partial sums over rows, which torch then adds up."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from spdebench.accel.dispatch import programs
 from spdebench.accel.triton_math import Sums
 
 ELEMENTS = 2048  # numbers of one half of h, or of h, that a program holds at once
-SHARE = 4  # programs a processor, of those that walk over many blocks
+SHARE = 4  # programs per multiprocessor, for kernels that loop over many blocks
 LARGEST = 64  # channels of f
 
 

@@ -1,4 +1,4 @@
-"""The kernels of `linear` for NVIDIA GPUs (Triton); products are those of three TF32 products, accurate as float32."""
+"""Kernels of the layer `linear` (Triton); each product is computed as three TF32 products, as accurate as float32."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from torch import Tensor
 from spdebench.accel.dispatch import programs
 from spdebench.accel.triton_math import Sums, product, split, tile
 
-ROWS, WARPS, REGISTERS, SHARE, STAGES = 32, 4, 168, 3, 2  # SHARE: programs a processor
+ROWS, WARPS, REGISTERS, SHARE, STAGES = 32, 4, 168, 3, 2  # SHARE: programs per multiprocessor
 LARGEST = 64  # columns of x and of y
 
 

@@ -22,7 +22,7 @@ Launch: TypeAlias = Callable[[int, int, Sequence[Tensor | int]], None]
 
 @functools.cache
 def kernel(module: str, name: str) -> Callable[..., Any] | None:
-    """The function of a ``*_cuda`` module; None where Triton is not there or cannot be imported."""
+    """A function of a module with kernels; None where Triton is not installed."""
     try:
         return getattr(import_module(module), name)  # type: ignore[no-any-return]
     except ImportError:

@@ -1,4 +1,4 @@
-"""The kernels of `mlp` for NVIDIA GPUs (Triton); products are those of three TF32 products, accurate as float32."""
+"""Kernels of the layer `mlp` (Triton); each product is computed as three TF32 products, as accurate as float32."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from spdebench.accel.dispatch import programs
 from spdebench.accel.triton_math import Sums, activated, product, split, tile
 
 ROWS = 64  # rows of x that a program of the forward kernel takes
-# of the backward kernel: rows and hidden channels held at once, warps, registers a thread, programs a processor
+# backward kernel: rows and hidden channels held at once, warps, registers per thread, programs per multiprocessor
 BACK_ROWS, PART, WARPS, REGISTERS, SHARE = 32, 64, 4, 168, 3
 LARGEST = 128
 

@@ -1,15 +1,15 @@
-"""The kernels of `ncde_fno` for NVIDIA GPUs (Triton): a whole solve of a sample by one program, forwards and backwards.
+"""Kernels of the model `ncde-fno` (Triton): one program solves one sample, forwards and backwards.
 
     v = B z + b + waves^T p,   p = K waves z,   drift = tanh(D gelu(C v + c) + d),   spread = tanh(E z + e)
     g(z) = drift dt + spread dW
 
-A solve is some hundred evaluations of g, one after the other, on 128 x 32 numbers: small enough for a program's
-registers, and far too small for a kernel an operation. K acts as two real matrices a mode (P and Q of `Convolution`).
+A solve is some hundred evaluations of g, one after the other, on 128 x 32 numbers: they fit the registers of a program
+and are far too few for one kernel per operation. K acts as two real matrices per mode (P and Q of `Convolution`).
 
-With gradients the solve keeps z, v, drift, spread and waves z of each evaluation. What has to go back in order is the
-adjoint only, so the way back keeps the adjoints of the layers' outputs, and the weights' gradients are formed from both
-once it is over, for all evaluations at a time: no program adds to what another one adds to, results are the same in
-every run. Products are those of three TF32 products, accurate as float32.
+With gradients the solve keeps z, v, drift, spread and waves z of each evaluation. Only the adjoint must be computed in
+order, so the backward kernel keeps the adjoints of the layers' outputs, and the gradients of the weights are computed
+from both afterwards, for all evaluations at once. No two programs add to the same number, so results are the same in
+every run. Each product is computed as three TF32 products, as accurate as float32.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The kernels of `norm` for NVIDIA GPUs (Triton)."""
+"""Kernels of the layer `norm` (Triton): a program normalises many tokens at once."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from spdebench.accel.dispatch import programs
 from spdebench.accel.triton_math import Sums
 
 ELEMENTS, BACK_ELEMENTS = 4096, 2048  # numbers of x that a program holds at once, forward and backward
-SHARE = 4  # programs a processor that walk over many blocks
+SHARE = 4  # programs per multiprocessor, for kernels that loop over many blocks
 LARGEST = 128  # channels
 
 

@@ -1,4 +1,4 @@
-"""The kernels of `skip` for NVIDIA GPUs (Triton); products are those of three TF32 products, accurate as float32."""
+"""Kernels of the layer `skip` (Triton); each product is computed as three TF32 products, as accurate as float32."""
 
 from __future__ import annotations
 

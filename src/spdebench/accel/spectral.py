@@ -1,6 +1,6 @@
-"""Kernels of `spectral` for NVIDIA GPUs (Triton): what stands between its matrix products, each in one pass.
+"""Kernels of the layer `spectral` (Triton): the steps between its matrix products, and the mixing of channels per mode.
 
-Products within a mode are those of three TF32 products (`tf32x3`), which keeps the accuracy of float32.
+Each product is computed as three TF32 products (`tf32x3`), as accurate as float32.
 """
 
 from __future__ import annotations
@@ -79,7 +79,7 @@ def _along(kernel: triton.JITFunction, z: Tensor, axis: int, low: int, high: int
     return out
 
 
-# --- one complex matrix a mode ------------------------------------------------------------------------------------
+# --- one complex matrix per mode ------------------------------------------------------------------------------------
 @triton.jit
 def _put(base, rows, columns, width, values, row_count):
     mask = (rows[:, None] < row_count) & (columns[None, :] < width)

@@ -1,7 +1,7 @@
-"""What the kernels of several layers share (Triton):  x y ~ h(x) h(y) + h(x) l(y) + l(x) h(y),  x = h(x) + l(x).
+"""Functions that several kernels share (Triton):  x y ~ h(x) h(y) + h(x) l(y) + l(x) h(y),  x = h(x) + l(x).
 
-h rounds to TF32: three TF32 products are accurate as float32. A sum over all rows is one row of partial sums for each
-program and one sum of these: the same numbers in every run.
+h rounds to TF32; three TF32 products are as accurate as float32. A sum over all rows is one row of partial sums per
+program and then the sum of these rows, so that it gives the same numbers in every run.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from torch import Tensor
 
 
 class Sums:
-    """sum_p parts[p] of several arrays side by side, a row for each program p; array a begins at ``starts[a]``.
+    """sum_p parts[p] for several arrays in one buffer, with one row per program p; array a begins at ``starts[a]``.
 
     A start is a multiple of ``step`` numbers: 4 of them are the 16 bytes that a GPU reads at once.
     """

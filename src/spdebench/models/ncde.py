@@ -28,7 +28,7 @@ class PathModel(DrivenModel):
     """What `ncde` and `nrde` share: the control, the maps into and out of the hidden state, their normalisers.
 
     * Control: increments of (sqrt(n) t/T, W/s), n steps, s the training rms of W_T: all channels then move by about
-      1/sqrt(n) a step. One number for all points and frames: the reference standardises each frame, which divides W_t
+      1/sqrt(n) per step. One number for all points and frames: the reference standardises each frame, which divides W_t
       by sqrt(t) and ruins the time channel.
     * u0 is standardised by two numbers, so that it is seen also where all samples share it; u by its training mean
       field and one number, so that R z = 0 is the mean predictor.

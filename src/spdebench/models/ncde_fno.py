@@ -35,7 +35,7 @@ class NCDEFNOConfig(Config):
 
 
 class Convolution(nn.Module):
-    """K * z on ``(B, X, h)`` by real matrix products: waves, a matrix a mode, waves.
+    """K * z on ``(B, X, h)`` by real matrix products: waves, one matrix per mode, waves.
 
     With z^_k = a - ib (means of z cos and z sin) and the matrices of k and -k folded into P + iQ,
 
@@ -92,7 +92,7 @@ class Convolution(nn.Module):
 
 
 def add_convolution(v: Tensor, z: Tensor, waves: Tensor, mix: Map) -> Tensor:
-    """v + K * z in place of v ``(B, X, w)``; ``mix`` leads from ``(B, k, 2h)`` to ``(B, k, 2w)``, a matrix a mode."""
+    """v + K * z in place of v ``(B, X, w)``; ``mix`` maps ``(B, k, 2h)`` to ``(B, k, 2w)``, one matrix per mode."""
     batch, rows = len(z), len(waves)
     waves = waves.expand(batch, -1, -1)
     spectrum = torch.bmm(waves, z).view(batch, rows // 2, -1)  # (a, b) of a mode side by side
@@ -153,9 +153,9 @@ class Field(nn.Module):
         return start, product
 
     def _before_gelu(self, points: int) -> tuple[Weights, Weights]:
-        """C (K * v + B v), v = z or a linear map of z, is linear in z: its local part, and a matrix a mode.
+        """C (K * v + B v), v = z or a linear map of z, is linear in z: its local part, and one matrix per mode.
 
-        Multiplied out once a solve (in full precision), it costs an evaluation one product less for each layer inside.
+        Multiplied out once per solve (in full precision), it saves each evaluation one product per inner layer.
         """
         with torch.autocast(self.inner.weight.device.type, enabled=False):
             matrices = self.kernel.matrices(points)

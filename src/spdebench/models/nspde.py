@@ -159,7 +159,7 @@ class RealKernel(nn.Module):
 
 
 class ComplexKernel(nn.Module):
-    """The reference's kernel: one complex matrix a mode, -m/2 <= k < m/2 along every axis; the real part is taken."""
+    """The reference's kernel: one complex matrix per mode, -m/2 <= k < m/2 along every axis; the real part is taken."""
 
     def __init__(self, modes: Sequence[int], width: int) -> None:
         super().__init__()

@@ -3,10 +3,10 @@
     q = W_q x + b_q, k = W_k x, v = W_v x;   k^, v^: each channel to mean 0, variance 1 over the tokens (eps 1e-5)
     y_i = W_o q_i' [ sum_j k^_j v^_j' / n ]_heads + b_o,   [.]_heads: only entries within a head are kept
 
-Everything that couples tokens is a second moment, so with S = sum_j (x_j - m)(x_j - m)' / n, m their mean,
+Tokens are coupled by second moments only, so with S = sum_j (x_j - m)(x_j - m)' / n, m their mean,
     sum_j k^_j v^_j' / n = D_k W_k S W_v' D_v,   D_k = diag(W_k S W_k' + eps)^-1/2,   D_v likewise,
-and y is one C x C matrix for each sample applied to x: two passes over the tokens in place of seven (k, v, their norms,
-q, the product, W_o). Biases of k and v drop out of k^ and v^; they exist in the paper's count only (``dead_biases``).
+and y is one C x C matrix for each sample applied to x: two passes over the tokens instead of seven (k, v, their norms,
+q, the product, W_o). Biases of k and v cancel in k^ and v^; they are in the paper's count only (``dead_biases``).
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Where a value stands in its box, as numbers in [0, 1]."""
+"""Space-time coordinates of grid values, scaled to [0, 1]."""
 
 from __future__ import annotations
 

@@ -19,7 +19,7 @@ from spdebench.tasks import Setting
 
 
 class SpectralWeights(nn.Module):
-    """One complex C x C matrix a mode. Real (2, W, K.., C, C) or, ``published``, complex (W, K.., C, C).
+    """One complex C x C matrix per mode. Real (2, W, K.., C, C) or, ``published``, complex (W, K.., C, C).
 
     Initial values U[0,1)(1+i)/C^2, as in the reference (centred or larger ones did not train differently). At w = 0 the
     modes k and -k act through one sum, and of w = k = 0 the imaginary part does not act: so it is in FNO.

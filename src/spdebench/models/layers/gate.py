@@ -2,7 +2,7 @@
 
 Mean and variance are those of the batch over all axes but the last (training, where running ones follow them) or the
 running ones. On a GPU one kernel reads h for the statistics and one reads h and writes out; the backward ones compute
-what lies between again: nothing but h is kept.
+the intermediate values again, so that only h is stored.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """A pointwise perceptron with one hidden layer on tall arrays:  y = B act(A x + a) + b,  act = relu or gelu.
 
 On a GPU one kernel reads x and writes y, and one reads x and dL/dy and writes dL/dx and partial sums of the parameters'
-gradients: the hidden layer, four times wider than x, is never written.
+gradients: the hidden layer, four times wider than x, is never stored.
 """
 
 from __future__ import annotations

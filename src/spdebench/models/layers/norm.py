@@ -1,6 +1,6 @@
 """Layer normalisation of many tokens with few channels:  y = w (x - mean x) / sqrt(var x + eps) + b  on the last axis.
 
-torch gives every token a block of threads, which 32 channels do not fill; on a GPU our kernel takes many at once.
+torch gives every token its own block of threads, which 32 channels do not fill; our GPU kernel takes many at once.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ class LayerNorm(nn.LayerNorm):
         return self.beside(x)[1]
 
     def beside(self, x: Tensor) -> tuple[Tensor, Tensor]:
-        """x and x normalised: what takes x from here has its gradient added to the other in one kernel."""
+        """x and x normalised; the gradients of both are added in one kernel."""
         if accel.kernels("norm", (x, self.weight), x.shape[-1]):
             return _Fused.apply(x, self.weight, self.bias, self.eps)  # type: ignore[no-any-return,no-untyped-call]
         return x, super().forward(x)

@@ -1,7 +1,7 @@
-"""The end of a layer that adds what it computed to a linear map of its input:  y = act(x W' + b + far).
+"""The end of a layer that adds its result ``far`` to a linear map of its input:  y = act(x W' + b + far).
 
 On a GPU one kernel reads x and far and writes y; one reads x, far and dL/dy and writes dL/dx, dL/dfar and partial sums
-of the gradients of W and b. Nothing between is stored: x W' + b + far is cheaper to compute again than to read.
+of the gradients of W and b. It computes x W' + b + far again, which is cheaper than reading it.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from spdebench.models.layers.linear import linear
 def skip(x: Tensor, weight: Tensor, bias: Tensor, far: Tensor, activation: Literal["gelu"] | None = None) -> Tensor:
     """x (n, .., C), W (D, C), b (D,), far (N, .., D) -> (N, .., D).
 
-    The leading axes may differ in length: x is 0 where it has ended and is not used beyond N.
+    The leading axes may differ in length: missing rows of x count as 0 and rows beyond N are not used.
     """
     if x.shape[1:-1] == far.shape[1:-1] and accel.kernels("skip", (x, weight, far), *weight.shape):
         return _Fused.apply(x, weight, bias, far, activation == "gelu")  # type: ignore[no-any-return,no-untyped-call]

@@ -6,8 +6,8 @@
 Only kept modes are computed, 0 <= w < W and -negative <= k <= positive along each space axis. Arrays have the axes
 (T, X.., B, C), spectra (2, W, K.., B, C) with real and imaginary part first, so that every step is a large product of
 real matrices: cosines and sines along each axis (any length is as fast as any other; 51 and 57 frames are bad sizes for
-an FFT), then sums and differences that join them to exponentials, and one matrix product a mode with the samples as
-rows. No complex tensors, no buffers of zeros, no branches on data.
+an FFT), then sums and differences that turn them into exponentials, and one matrix product per mode with the samples as
+rows. There are no complex tensors, no zero-filled buffers and no branches on data.
 """
 
 from __future__ import annotations
@@ -125,7 +125,7 @@ class Fourier(nn.Module):
 
 
 def _full_precision(like: Tensor) -> torch.autocast:
-    """Sums over whole axes lose too much in half precision: autocast stops here."""
+    """Sums over whole axes lose too much in half precision, so autocast is switched off."""
     return torch.autocast(like.device.type, enabled=False)
 
 
@@ -289,12 +289,12 @@ class _Mixing(torch.autograd.Function):
 
 
 def _kernels(z: Tensor, weight: Tensor) -> Any:
-    """What multiplies mode by mode: one kernel on a GPU where it fits, else batched products."""
+    """The products of each mode: GPU kernels where they can be used, else batched products of torch."""
     return accel.kernels("spectral", (z, weight), z, weight) or _Batched
 
 
 class _Batched:
-    """Four real products a mode, accumulated in place."""
+    """Four real products per mode, accumulated in place."""
 
     @staticmethod
     def apply(z: Tensor, weight: Tensor, *, adjoint: bool = False) -> Tensor:

@@ -1,4 +1,4 @@
-"""The coarse part of a wavelet transform as two small matrices an axis, and the layer of a wavelet operator.
+"""The coarse part of a wavelet transform as two small matrices per axis, and the layer of a wavelet operator.
 
 One step of the transform with filters of length L and half-sample symmetric ends (..x_1 x_0 | x_0 x_1..):
     low_i = sum_j g_j x_{2i+1-j},   high_i = sum_j d_j x_{2i+1-j},   i < (n + L - 1) // 2
@@ -36,7 +36,7 @@ def steps(n: int, length: int, level: int) -> list[int]:
 
 
 def largest_level(n: int, wavelet: str) -> int:
-    """How many steps shorten an axis of n points; the symmetric ends make a step lengthen what is shorter than L.
+    """Number of steps that shorten an axis of n points; a step lengthens an axis shorter than L, due to symmetric ends.
 
     Beyond the level at which the filter outgrows what is left, log2(n / (L-1)), coefficients are dominated by the
     reflected ends; the paper's level 4 at 128 and 57 points lies there (3 and 2), so it is no limit here.
@@ -90,7 +90,7 @@ def coarse(n: int, wavelet: str, level: int) -> tuple[np.ndarray, np.ndarray]:
 
 
 class WaveletLayer(nn.Module):
-    """v -> v + S_t ((M - 1) A_t v A_x') S_x' + K v + b: a learned C x C matrix M a coarse coefficient, K pointwise.
+    """v -> v + S_t ((M - 1) A_t v A_x') S_x' + K v + b: a learned C x C matrix M per coarse coefficient, K pointwise.
 
     v is (B, T, X, C). ``weight`` (coefficients, C, C) holds the four coarsest bands: low and high in t times low and
     high in x. At first M is small, so that the layer starts as fine bands plus K v, as the reference starts.

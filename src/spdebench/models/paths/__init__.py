@@ -1,4 +1,4 @@
-"""Paths that drive networks: controlled differential equations on the frames' increments."""
+"""Neural controlled differential equations, solved on the increments of the noise between frames."""
 
 from spdebench.models.paths.field import MatrixField, product
 from spdebench.models.paths.gather import Map, Weights, gathered

@@ -1,11 +1,11 @@
-"""Weight gradients of a solve, gathered:  sum_k g_k^T x_k = [g_1; ..; g_K]^T [x_1; ..; x_K].
+"""Weight gradients of an ODE solve, gathered:  sum_k g_k^T x_k = [g_1; ..; g_K]^T [x_1; ..; x_K].
 
 A solve evaluates the same linear maps y_k = x_k W^T + b at K places. Plain autograd forms a product, a sum for the bias
-and two additions at each of them, which is half of a training step where the maps are small. Here the backward pass of
-an evaluation hands on g_k W and notes (x_k, g_k); the products are formed together once all are noted.
+and two additions at each of them, which is half the time of a training step where the maps are small. Here the backward
+pass of an evaluation returns g_k W and stores (x_k, g_k); the products are computed together when all are stored.
 
-When that is, autograd itself knows: the weights enter the graph where the solve starts, beside z_0, and all
-evaluations follow from z_0. What is noted belongs to the graph of one solve, never to a module.
+Autograd knows when that is: the weights enter the graph together with z_0, and all evaluations follow from z_0, so the
+backward pass of this entry comes last. The pairs belong to the graph of one solve, never to a module.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ from torch.nn import functional
 
 Map = Callable[[Tensor], Tensor]
 Weights = tuple[Tensor, Tensor | None]
-"""W (out, in), b (out) or None, for x (.., in); or W (modes, out, in), a matrix a mode, None, for x (B, modes, in)."""
+"""W (out, in), b (out) or None, for x (.., in); or W (modes, out, in), one per mode, None, for x (B, modes, in)."""
 
-_LARGE = 1 << 18  # weights from which on a processor gains: sums of products as large as W are then what costs
+_LARGE = 1 << 18  # numbers in W from which gathering is faster on a processor
 _HELD = 1 << 28  # bytes of pairs that are held before they are multiplied
 _MANY = 1024  # rows that make a product on their own
 
@@ -46,7 +46,7 @@ def gathered(start: Tensor, *layers: Weights) -> tuple[Tensor, list[Map]]:
 
 
 def _pays(weight: Tensor, bias: Tensor | None) -> bool:
-    """Whether to gather: where each kernel is launched by itself always, on a processor for large weights."""
+    """Whether gathering is faster: on a GPU always, on a processor for large weights."""
     asked = weight.requires_grad or (bias is not None and bias.requires_grad)
     return asked and (weight.device.type != "cpu" or weight.numel() >= _LARGE)
 
@@ -75,14 +75,14 @@ class _Notes:
         self._sums: list[Tensor | None] = [None, None]  # of W and b
 
     def _enter(self) -> None:
-        """Forget what another pass left behind, as one does that fails or ends before the start of the solve."""
+        """Drop what an earlier backward pass left behind because it failed or ended before the start of the solve."""
         now = torch._C._current_graph_task_id()
         if now != self._pass:
             self._clear()
             self._pass = now
 
     def add(self, x: Tensor, g: Tensor) -> None:
-        """x (rows, in) and g (rows, out), or a matrix of each a mode."""
+        """x (rows, in) and g (rows, out), or one matrix of each per mode."""
         self._enter()
         self._pairs.append((x.detach(), g))
         if len(self._pairs) * (x.nbytes + g.nbytes) >= _HELD:

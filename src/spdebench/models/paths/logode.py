@@ -3,7 +3,7 @@
     z_n = z_k + f(z_k) LogSig_{k,n}(X),   k the start of the window that holds frame n,
     LogSig_{k,n} = (X_n - X_k ; A^{ij}_{k,n}, i < j),   A = 1/2 sum_{s<t} dX_s (x) dX_t - dX_t (x) dX_s.
 
-f is evaluated once a window; frames inside it use the log-signature of the part of the window that has passed, so
+f is evaluated once per window; frames inside it use the log-signature of the part of the window that has passed, so
 z_n never sees what comes after n. (Interpolating between window ends would.)
 """
 

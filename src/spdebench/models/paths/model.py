@@ -1,4 +1,4 @@
-"""What models that increments drive share: inputs, and normalisers of noise, initial datum and solution."""
+"""Common parts of models driven by increments: inputs, and normalisers of noise, initial datum and solution."""
 
 from __future__ import annotations
 
