@@ -82,12 +82,12 @@ def flat(renormalisation: str, steps: int) -> Flat:
 
 def test_mean_of_cole_hopf_at_fine_steps():
     """J=32, lambda=1/2, sigma=1, T=0.05, h_0=0: E exp(lambda h) = 1 with the Cole-Hopf constant, within 4 standard
-    errors of below 0.3 %. C only shifts h, so one run serves all constants; `exact` is 0.7 % below Cole-Hopf here."""
+    errors of below 0.45 %. C only shifts h, so one run serves all constants; `exact` is 0.7 % below Cole-Hopf here."""
     eq = flat("exact", 6400)
     cole_hopf = renormalise.kpz_cole_hopf(eq)
     assert abs(eq.counterterm() / cole_hopf - 1) < 0.008
-    mean, error = cole_hopf_mean(eq, 256)
-    assert error < 0.003
+    mean, error = cole_hopf_mean(eq, 128)
+    assert error < 0.0045
     assert abs(mean - 1) < 4 * error
 
     def with_constant(c: float) -> float:

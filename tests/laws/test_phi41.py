@@ -49,12 +49,12 @@ def linear_variance(eq: Phi41) -> float:
         ({"edition": "paper"}, 0.085890, 6e-7),
         ({"edition": "converged", "substeps": 1}, 0.088353, 6e-7),
         ({"edition": "converged", "substeps": 3}, 0.088353, 6e-7),
-        ({"edition": "converged", "substeps": 1, "steps": 12800, "frames": 12800, "solve_points": 130}, 0.090785, 6e-6),
+        ({"edition": "converged", "substeps": 1, "steps": 6400, "frames": 6400, "solve_points": 130}, 0.090785, 2e-5),
     ],
 )
 def test_linear_variance_at_T(changes, value, tolerance):
     """J=128, sigma=1: backward Euler on differences, noise constant on intervals, and the continuum value (fine steps:
-    the bias dt^2/12 sum lambda_k is 4e-6 there)."""
+    the bias dt^2/12 sum lambda_k is 1.6e-5 there)."""
     assert abs(linear_variance(Heat(sigma=1.0, **changes)) - value) < tolerance
 
 
@@ -111,9 +111,9 @@ class Warm(Phi41):
 def test_stationary_moments():
     """E u^2 = 0.48768 and E u^4 = 0.55814 (sigma=1, continuum; transfer operator), within 4 standard errors.
 
-    dt = 2e-3 and |k| <= 16 lower E u^2 by about 0.003; the standard error is about 0.006.
+    dt = 2e-3 and |k| <= 16 lower E u^2 by about 0.003; the standard error is about 0.009.
     """
-    n, chunk = 2500, 250
+    n, chunk = 1250, 250
     eq = Warm(
         sigma=1.0,
         edition="converged",
@@ -131,26 +131,26 @@ def test_stationary_moments():
         each = (u**power).mean((-1, -2))
         error = float(each.std()) / math.sqrt(n)
         assert abs(float(each.mean()) - exact) < 4 * error
-        assert error < 0.035 * exact
+        assert error < 0.05 * exact
 
 
 @pytest.mark.parametrize(
-    ("edition", "steps", "truncation", "order"),
+    ("edition", "steps", "fine", "truncation", "order"),
     [
-        ("paper", (8, 16, 32, 64), 64, 0.25),
-        ("converged", (8, 16, 32, 64), 64, 0.25),
-        ("paper", (128, 256, 512, 1024), 4, 1.0),
-        ("converged", (64, 128, 256, 512), 4, 1.0),
+        ("paper", (8, 16, 32, 64), 4096, 64, 0.25),
+        ("converged", (8, 16, 32, 64), 4096, 64, 0.25),
+        ("paper", (128, 256, 512, 1024), 8192, 4, 1.0),
+        ("converged", (32, 64, 128, 256), 2048, 4, 1.0),
     ],
 )
-def test_strong_order_in_time(edition, steps, truncation, order):
+def test_strong_order_in_time(edition, steps, fine, truncation, order):
     """Additive noise: 1/4 where dt lambda_J >> 1 (rough: 31 to 250 here), 1 for fixed J with dt lambda_J << 1.
 
-    The reference is the same spatial discretisation with 8192 steps (dt lambda_J = 0.25 in the rough case).
+    The reference is the same spatial discretisation with ``fine`` steps (dt lambda_J = 0.5 in the rough case).
     """
     points = 128 if truncation > 4 else 16
     eq = Phi41(sigma=1.0, edition=edition, truncation=truncation, points=points, substeps=1, solve_points=points)
-    assert_order(strong_order(eq, steps, paths_at(eq, 8192), range(16)), order)
+    assert_order(strong_order(eq, steps, paths_at(eq, fine), range(16)), order)
 
 
 @pytest.mark.parametrize(("truncation", "std", "energy"), [(32, 0.3106, 0.1277), (128, 0.3119, 0.1272)])
