@@ -82,3 +82,9 @@ def test_importing_does_nothing():
         "assert 'matplotlib' not in sys.modules and 'pysiglib' not in sys.modules and 'ray' not in sys.modules"
     )
     subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def test_test_files_have_different_names():
+    """pytest imports them by name: two with one name stop the whole suite."""
+    names = [path.name for path in Path(__file__).parents[1].rglob("test_*.py")]
+    assert sorted(set(names)) == sorted(names)
