@@ -8,6 +8,26 @@ from pathlib import Path
 
 import pytest
 
+import spdebench as sb
+
+COMMANDS = """
+import sys
+from pathlib import Path
+from spdebench.cli.main import main
+
+own = [word for file in sys.argv[1:] for word in ("--with", file)]
+data = str(next(Path("data").glob("*.parquet")))
+for words in (
+    ["train", "walker", data, "epochs=2", "width=4", "--out", "runs"],
+    ["predict", "RUN", data, "--out", "prediction.npy"],
+    ["evaluate", "prediction.npy", "--truth", data, "--metrics", "rel_l2,peak"],
+):
+    words = [str(next(Path("runs").glob("walker-*"))) if word == "RUN" else word for word in words]
+    try:
+        main([*own, *words])
+    except SystemExit as end:
+        assert end.code == 0, words
+"""
 EXAMPLES = sorted(p for p in (Path(__file__).parents[2] / "examples").glob("*.py") if p.stem != "demo")
 
 
@@ -23,18 +43,13 @@ def test_example_runs(path, tmp_path):
 
 def test_own_model_and_metric_on_the_command_line(tmp_path):
     """train, predict and evaluate with classes of one's own, from one file each."""
+    sb.generate(sb.equation("phi41", points=16, truncation=8, frames=10, steps=10), n=40, out=tmp_path / "data")
     examples = {p.stem: str(p) for p in EXAMPLES}
-    own = ["--with", examples["own_model"], "--with", examples["own_metric"]]
-
-    def command(*words: str) -> str:
-        call = [sys.executable, "-m", "spdebench", *own, *words]
-        done = subprocess.run(call, cwd=tmp_path, capture_output=True, text=True)
-        assert done.returncode == 0, done.stderr
-        return done.stdout
-
-    command("generate", "phi41", "points=16", "truncation=8", "frames=10", "steps=10", "-n", "40", "--out", "data")
-    data = str(next((tmp_path / "data").glob("*.parquet")))
-    command("train", "walker", data, "epochs=2", "width=4", "--out", "runs")
-    run = str(next((tmp_path / "runs").glob("walker-*")))
-    command("predict", run, data, "--out", "prediction.npy")
-    assert "peak" in command("evaluate", "prediction.npy", "--truth", data, "--metrics", "rel_l2,peak")
+    done = subprocess.run(
+        [sys.executable, "-c", COMMANDS, examples["own_model"], examples["own_metric"]],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 0, done.stderr
+    assert "peak" in done.stdout

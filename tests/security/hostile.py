@@ -16,8 +16,8 @@ from hypothesis import strategies as st
 
 from spdebench.errors import UserError
 
-SCALE = float(os.environ.get("SPDEBENCH_FUZZ", "1"))
-"""Multiplies the number of cases of every fuzz test; `make fuzz` sets it."""
+SCALE = float(os.environ.get("SPDEBENCH_FUZZ", "0.5"))
+"""Multiplies the number of cases of every fuzz test; `make fuzz` sets it to 10."""
 
 
 def cases(count: int) -> Any:
