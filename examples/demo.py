@@ -1,6 +1,7 @@
-"""The main job, small: make data, check and draw it, train three models beside baselines, score all, write the site.
+"""A small benchmark from start to end: generate and check data, train three models and three baselines, score them, and
+write the site.
 
-Run by ``make demo``; writes into the folder ``demo``. Started again it goes on from what is there.
+``make demo`` runs it. It writes into the folder ``demo``; started again, it continues from what is there.
 """
 
 from __future__ import annotations
@@ -41,12 +42,12 @@ def main() -> None:
     result = sb.verify(data)
     print(f"   {result.chunks} checksums match; {result.identical} of {result.solved} samples have the same bits")
 
-    print("3. card and pictures: what the data are, and how far they are from the truth")
+    print("3. card and pictures: what the data are, and the error of the solver")
     path.with_suffix(".md").write_text(card(data, samples=8))
     for kind in ("solution", "statistics"):
         report.save(report.KINDS[kind][0](data), OUT / f"{kind}.png")
 
-    print("4. train: three models and three baselines, 280 samples to train on, 60 to choose on, 60 to test on")
+    print("4. train: three baselines and three models; 280 samples to train, 60 to validate, 60 to test")
     task = sb.Task(data)
     rows = []
     for name, (config, options) in MODELS.items():
@@ -58,10 +59,14 @@ def main() -> None:
 
     print("\n5. evaluate: the paper's metrics on the test part, smaller is better")
     print_table(rows)
-    print("\n6. report: leaderboard, this dataset, every run")
+    print("\n6. report: a site with the leaderboard, this dataset and every run")
     index = build_site(OUT / "results", OUT / "site", runs=OUT / "runs", data=OUT / "data")
-    print(f"\nopen {index} and {OUT}/solution.png")
-    print("next: .venv/bin/spdebench list, .venv/bin/spdebench table phi41-periodic, .venv/bin/spdebench show nspde")
+    print("\nWhat to look at:")
+    print(f"   {index}: the leaderboard, and a page for each run with its learning curve and errors")
+    print(f"   {OUT}/solution.png and {OUT}/statistics.png: samples of the data, and their moments in space and time")
+    print(f"   {path.with_suffix('.md')}: what the data are, and the error of the solver that made them")
+    print("A network that does not beat 'mean' and 'linear' in the table above has learned nothing useful.")
+    print("Next: .venv/bin/spdebench list, .venv/bin/spdebench table phi41-periodic, .venv/bin/spdebench show nspde")
 
 
 if __name__ == "__main__":
