@@ -121,7 +121,7 @@ def _show_model(name: str, words: list[str], as_json: bool) -> None:
         "title": cls.title,
         "dims": list(cls.dims),
         "inputs": list(cls.inputs),
-        "ours": list(cls.ours),
+        "added_inputs": list(cls.added_inputs),
         "causal": cls.causal,
         "any_grid": cls.any_grid,
         "trainable": cls.trainable,
@@ -136,8 +136,8 @@ def _show_model(name: str, words: list[str], as_json: bool) -> None:
     for key in ("dims", "inputs", "causal", "any_grid"):
         value = facts[key]
         typer.echo(f"  {key:<10} {', '.join(map(str, value)) if isinstance(value, list) else value}")
-    if cls.ours:
-        typer.echo(f"  {'ours':<10} {', '.join(cls.ours)} (the paper leaves it out)")
+    if cls.added_inputs:
+        typer.echo(f"  {'added':<10} {', '.join(cls.added_inputs)} (the paper does not use these inputs here)")
     if cls.trainable:
         typer.echo("\nparameters (a complex number counts once; real: twice)")
         print_table([_count_row(row) for row in facts["counts"]])

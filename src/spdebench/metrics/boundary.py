@@ -1,4 +1,4 @@
-"""Does the prediction keep its boundary values?"""
+"""A metric for the boundary values of a prediction on a Dirichlet grid."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from spdebench.metrics.pointwise import mean_kept, ratio
 class BoundaryResidual(Metric, name="boundary"):
     """(1/N) sum_n rms_{t, x on the boundary} V / rms_{t, x} U.
 
-    Source: the trace of a Dirichlet field, which is 0. The boundary points are those stored: the first on every axis
-    (the last is implied by the layout). Periodic grids have no boundary.
+    Source: a Dirichlet field vanishes on the boundary. Only stored boundary points are used: the first one on every
+    axis (the last one is 0 and is not stored). Periodic grids have no boundary.
     """
 
     def refuses(self, pair: Pair) -> str | None:
@@ -32,7 +32,7 @@ class BoundaryResidual(Metric, name="boundary"):
             trace[where] = v[..., edge].square().mean(-1, dtype=torch.float64).cpu().numpy()
             size[where] = u.flatten(2).square().mean(-1, dtype=torch.float64).cpu().numpy()
         trace = np.nan_to_num(trace, nan=np.inf, posinf=np.inf)
-        trace[pair.nonfinite] = np.inf  # also when the NaN lies inside
+        trace[pair.nonfinite] = np.inf  # also if the NaN is not on the boundary
         values = np.sqrt(ratio(trace.mean(1), size.mean(1)))
         zero = int((size.mean(1) == 0).sum())
         curve = mean_kept(np.sqrt(ratio(trace, size)))

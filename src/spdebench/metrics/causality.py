@@ -1,4 +1,4 @@
-"""Does a prediction look into the future? It may not: u(t) depends on the noise up to t only."""
+"""A test whether a predictor is causal: the solution u(t) depends only on the noise up to t."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ Predictor = Callable[[Tensor, Tensor], Any]
 
 @dataclass(frozen=True)
 class CausalityGap:
-    """``value`` is the largest gap. A predictor that ignores the noise has gap 0 and ``response`` 0: read both."""
+    """``value`` is the largest gap. A predictor that ignores the noise has gap 0 as well, and ``response`` 0."""
 
     value: float
     cuts: tuple[int, ...]
@@ -32,9 +32,10 @@ def causality_gap(
 ) -> CausalityGap:
     """gap(c) = mean_n || V'(t <= t_c) - V(t <= t_c) || / || V(t <= t_c) ||, V = predict(u0, dw), V' = predict(u0, dw').
 
-    dw' is dw with its increments after t_c exchanged for those of another sample (so its law is unchanged); frame k of
-    dw belongs to the interval that ends at t_k. ``response(c)`` is the same ratio over t > t_c. ``predict`` maps
-    u0 ``(N, *points)`` and dw ``(N, frames, *points)`` to u ``(N, frames, *points)``; a solver has gap 0 exactly.
+    dw' is dw with its increments after t_c replaced by those of another sample, so that its law is unchanged; frame k
+    of dw is the increment over the interval that ends at t_k. ``response(c)`` is the same ratio over t > t_c.
+    ``predict`` maps u0 ``(N, *points)`` and dw ``(N, frames, *points)`` to u ``(N, frames, *points)``. A solver has
+    gap 0 exactly.
     """
     start, noise = (torch.as_tensor(as_array(a, label)) for a, label in ((u0, "u0"), (dw, "dw")))
     if noise.ndim < 3 or start.shape != (noise.shape[0], *noise.shape[2:]):
@@ -58,7 +59,7 @@ def causality_gap(
 
 
 def _places(cuts: int | Sequence[int], frames: int) -> tuple[int, ...]:
-    """Frames c in 1..frames-2, evenly spaced when a number is given."""
+    """Frames c in 1..frames-2; evenly spaced if ``cuts`` is a number."""
     if frames < 3:
         raise UserError(f"causality_gap: at least 3 frames are needed to cut between them, got {frames}")
     if isinstance(cuts, int):
@@ -72,7 +73,7 @@ def _places(cuts: int | Sequence[int], frames: int) -> tuple[int, ...]:
 
 
 def _derangement(n: int, seed: int) -> Tensor:
-    """A permutation that moves every sample: one random cycle."""
+    """A permutation without fixed points: one random cycle."""
     order = torch.from_numpy(np.random.default_rng(seed).permutation(n))
     out = torch.empty(n, dtype=torch.long)
     out[order] = order.roll(1)
@@ -88,7 +89,7 @@ def _run(predict: Predictor, u0: Tensor, dw: Tensor) -> Tensor:
 
 
 def _share(base: Tensor, moved: Tensor) -> float:
-    """mean_n ||moved - base|| / ||base||; a non-finite prediction is inf."""
+    """mean_n ||moved - base|| / ||base||; inf if a prediction is not finite."""
     change = (moved - base).flatten(1).double().square().sum(1).cpu().numpy()
     size = base.flatten(1).double().square().sum(1).cpu().numpy()
     return float(mean_kept(np.sqrt(ratio(np.nan_to_num(change, nan=np.inf, posinf=np.inf), size))))

@@ -1,4 +1,4 @@
-"""The model bank: one file a model, shared layers, paths and regularity features; importing it declares the models."""
+"""Models that map noise and initial data to solutions, one file per model; importing this package registers them."""
 
 from __future__ import annotations
 
