@@ -1,6 +1,6 @@
-"""The main job, small: make data, check and draw it, train three models beside baselines, score all, write the site.
+"""A small complete example: generate data, check and draw them, train models and baselines, score them, write a page.
 
-Run by ``make demo``; writes into the folder ``demo``. Started again it goes on from what is there.
+``make demo`` runs it. It writes to the folder ``demo``, and a second call continues from the files there.
 """
 
 from __future__ import annotations
@@ -37,16 +37,16 @@ def main() -> None:
     path = sb.generate(phi, n=400, seed=0, out=OUT / "data")
     data = sb.open_dataset(path)
 
-    print("2. verify: solve samples again from their seeds")
+    print("2. verify: solve samples again from their seeds and compare the bits")
     result = sb.verify(data)
     print(f"   {result.chunks} checksums match; {result.identical} of {result.solved} samples have the same bits")
 
-    print("3. card and pictures: what the data are, and how far they are from the truth")
+    print("3. card and pictures: describe the data and measure the error of the solver")
     path.with_suffix(".md").write_text(card(data, samples=8))
     for kind in ("solution", "statistics"):
         report.save(report.KINDS[kind][0](data), OUT / f"{kind}.png")
 
-    print("4. train: three models and three baselines, 280 samples to train on, 60 to choose on, 60 to test on")
+    print("4. train: three models and three baselines; 280 training, 60 validation and 60 test samples")
     task = sb.Task(data)
     rows = []
     for name, (config, options) in MODELS.items():
@@ -56,12 +56,12 @@ def main() -> None:
         print(f"   {name:<8} {run.record['counts']['real']:>9} parameters  {seconds:6.1f} s", flush=True)
         rows.append({"model": name, **{m: run.scores[m].value for m in PAPER}})
 
-    print("\n5. evaluate: the paper's metrics on the test part, smaller is better")
+    print("\n5. evaluate: the paper's metrics on the test samples; smaller is better")
     print_table(rows)
-    print("\n6. report: leaderboard, this dataset, every run")
+    print("\n6. report: a web site with a leaderboard, the dataset and the runs")
     index = build_site(OUT / "results", OUT / "site", runs=OUT / "runs", data=OUT / "data")
-    print(f"\nopen {index} and {OUT}/solution.png")
-    print("next: .venv/bin/spdebench list, .venv/bin/spdebench table phi41-periodic, .venv/bin/spdebench show nspde")
+    print(f"\nlook at {index} (in a browser) and {OUT}/solution.png")
+    print("next: source .venv/bin/activate, then spdebench list, spdebench show nspde, spdebench table phi41-periodic")
 
 
 if __name__ == "__main__":

@@ -118,7 +118,7 @@ def title_of(data: Dataset | Equation, n: int) -> str:
 
 
 def remark_of(data: Dataset | Equation) -> str:
-    """Boundary, noise and the equation's own fields; whether the noise folds."""
+    """Boundary, noise and the equation's own fields, and whether the noise is aliased on the grid."""
     if isinstance(data, Dataset) and data.imported:
         return f"{data.grid.boundary}, {' × '.join(map(str, data.grid.points))} points"
     e = data.equation if isinstance(data, Dataset) else data
@@ -129,7 +129,7 @@ def remark_of(data: Dataset | Equation) -> str:
     noise = f"{kind} noise in the {e.basis if e.basis == 'sine' else e.basis.capitalize()} basis"
     parts = [e.boundary, noise, *own, *([f"kappa {e.kappa:g}"] if e.kappa else [])]
     if isinstance(data, Dataset) and e.folding_message():
-        parts.append(f"the noise folds on {e.points} points")
+        parts.append(f"the noise is aliased on {e.points} points")
     return ", ".join(parts)
 
 
