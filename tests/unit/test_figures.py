@@ -244,7 +244,7 @@ def test_truncation_table_and_curves_by_direct_computation() -> None:
     left, _, right = plot_truncation(eq, (2, 30, 64), n=n, seed=5).axes
     drawn = {line.get_label(): line for line in left.get_lines()}
     assert drawn["$J$ = 2"].get_ydata()[-1] == table["std"][0]
-    assert drawn["$J$ = 2"].get_linestyle() == "-" and drawn["$J$ = 64 (folds)"].get_linestyle() == "--"
+    assert drawn["$J$ = 2"].get_linestyle() == "-" and drawn["$J$ = 64 (aliased)"].get_linestyle() == "--"
     assert len(right.containers) == 6
 
 
