@@ -1,4 +1,4 @@
-"""The documents: their Python blocks run, in order, in an empty folder; their links lead to files; their words are usual."""
+"""The documents: Python blocks run (in order, in an empty folder), links lead to files, words are usual ones."""
 
 from __future__ import annotations
 

@@ -9,7 +9,7 @@ import torch
 
 from spdebench.metrics.base import Measurement, Metric
 from spdebench.metrics.fields import Pair
-from spdebench.metrics.pointwise import mean_kept, ratio
+from spdebench.metrics.pointwise import mean_without_nan, ratio
 
 
 @dataclass(frozen=True)
@@ -35,5 +35,5 @@ class BoundaryResidual(Metric, name="boundary"):
         trace[pair.nonfinite] = np.inf  # also if the NaN is not on the boundary
         values = np.sqrt(ratio(trace.mean(1), size.mean(1)))
         zero = int((size.mean(1) == 0).sum())
-        curve = mean_kept(np.sqrt(ratio(trace, size)))
-        return Measurement(float(mean_kept(values)), values, "mean", curve, {"zero_norm_samples": zero})
+        curve = mean_without_nan(np.sqrt(ratio(trace, size)))
+        return Measurement(float(mean_without_nan(values)), values, "mean", curve, {"zero_norm_samples": zero})

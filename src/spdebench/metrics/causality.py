@@ -12,7 +12,7 @@ from torch import Tensor
 
 from spdebench.errors import UserError
 from spdebench.metrics.fields import as_array
-from spdebench.metrics.pointwise import mean_kept, ratio
+from spdebench.metrics.pointwise import mean_without_nan, ratio
 
 Predictor = Callable[[Tensor, Tensor], Any]
 
@@ -46,19 +46,19 @@ def causality_gap(
     n, frames = noise.shape[:2]
     if n < 2:
         raise UserError("causality_gap: at least 2 samples are needed to exchange their noise, got 1")
-    places = _places(cuts, frames)
+    cut_frames = _cut_frames(cuts, frames)
     other = _derangement(n, seed).to(noise.device)
     base = _run(predict, start, noise)
     gaps, responses = [], []
-    for cut in places:
+    for cut in cut_frames:
         changed = torch.cat([noise[:, : cut + 1], noise[other, cut + 1 :]], dim=1)
         moved = _run(predict, start, changed)
-        gaps.append(_share(base[:, : cut + 1], moved[:, : cut + 1]))
-        responses.append(_share(base[:, cut + 1 :], moved[:, cut + 1 :]))
-    return CausalityGap(float(np.fmax.reduce(gaps)), places, np.array(gaps), np.array(responses))
+        gaps.append(_relative_change(base[:, : cut + 1], moved[:, : cut + 1]))
+        responses.append(_relative_change(base[:, cut + 1 :], moved[:, cut + 1 :]))
+    return CausalityGap(float(np.fmax.reduce(gaps)), cut_frames, np.array(gaps), np.array(responses))
 
 
-def _places(cuts: int | Sequence[int], frames: int) -> tuple[int, ...]:
+def _cut_frames(cuts: int | Sequence[int], frames: int) -> tuple[int, ...]:
     """Frames c in 1..frames-2; evenly spaced if ``cuts`` is a number."""
     if frames < 3:
         raise UserError(f"causality_gap: at least 3 frames are needed to cut between them, got {frames}")
@@ -88,8 +88,8 @@ def _run(predict: Predictor, u0: Tensor, dw: Tensor) -> Tensor:
     return out
 
 
-def _share(base: Tensor, moved: Tensor) -> float:
+def _relative_change(base: Tensor, moved: Tensor) -> float:
     """mean_n ||moved - base|| / ||base||; inf if a prediction is not finite."""
     change = (moved - base).flatten(1).double().square().sum(1).cpu().numpy()
     size = base.flatten(1).double().square().sum(1).cpu().numpy()
-    return float(mean_kept(np.sqrt(ratio(np.nan_to_num(change, nan=np.inf, posinf=np.inf), size))))
+    return float(mean_without_nan(np.sqrt(ratio(np.nan_to_num(change, nan=np.inf, posinf=np.inf), size))))

@@ -14,7 +14,7 @@ from spdebench.grids import Grid
 from spdebench.metrics.base import METRICS, Measurement, Metric
 from spdebench.metrics.bootstrap import interval
 from spdebench.metrics.fields import Pair
-from spdebench.metrics.pointwise import mean_kept, ratio
+from spdebench.metrics.pointwise import mean_without_nan, ratio
 from spdebench.metrics.scores import Score, Scores, reducer
 
 PAPER = ("rel_l2", "l2_paper", "mse", "rmse", "w12_paper", "acf", "corr", "sigw1")
@@ -116,4 +116,4 @@ def _initial_error(pair: Pair) -> float | None:
         return None
     v, u = (field.double() for field in pair.frame_zero())
     error = np.nan_to_num((v - u).square().sum(1).cpu().numpy(), nan=np.inf, posinf=np.inf)
-    return float(mean_kept(np.sqrt(ratio(error, u.square().sum(1).cpu().numpy()))))
+    return float(mean_without_nan(np.sqrt(ratio(error, u.square().sum(1).cpu().numpy()))))

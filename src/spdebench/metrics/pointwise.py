@@ -25,7 +25,7 @@ def ratio(error: np.ndarray, size: np.ndarray) -> np.ndarray:
         return np.where(np.isinf(error), np.inf, np.where(size > 0, error / size, np.nan))
 
 
-def mean_kept(values: np.ndarray) -> np.ndarray:
+def mean_without_nan(values: np.ndarray) -> np.ndarray:
     """Mean over the first axis without the excluded (NaN) entries; NaN if none is left."""
     kept = ~np.isnan(values)
     with np.errstate(invalid="ignore"):
@@ -35,12 +35,12 @@ def mean_kept(values: np.ndarray) -> np.ndarray:
 def relative_measurement(error: np.ndarray, size: np.ndarray, p: float) -> Measurement:
     """The mean of per-sample ratios, its curve and the pooled ratio, from ``(N, T)`` tables of p-th powers of norms."""
     values = ratio(error.sum(1), size.sum(1)) ** (1 / p)
-    curve = mean_kept(ratio(error, size) ** (1 / p))
+    curve = mean_without_nan(ratio(error, size) ** (1 / p))
     details = {
         "pooled": float(ratio(error.sum(), size.sum()) ** (1 / p)),
         "zero_norm_samples": int((size.sum(1) == 0).sum()),
     }
-    return Measurement(float(mean_kept(values)), values, "mean", curve, details)
+    return Measurement(float(mean_without_nan(values)), values, "mean", curve, details)
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,7 @@ from torch import Tensor
 from spdebench.grids import Grid
 from spdebench.metrics.base import Measurement, Metric
 from spdebench.metrics.fields import Pair
-from spdebench.metrics.pointwise import mean_kept, ratio, relative_measurement
+from spdebench.metrics.pointwise import mean_without_nan, ratio, relative_measurement
 
 FLAT = 1e-8  # if the gradient's share of the squared norm is smaller, it is rounding: the field is constant in space
 Wavenumber = Literal["physical", "integer", "compat"]
@@ -74,7 +74,7 @@ class Sobolev(Metric, name="w12"):
             out = relative_measurement(error[..., 0], size[..., 0], 2.0)
             whole, slope = size.sum(1).T
             slope = np.where(slope > FLAT * whole, slope, 0.0)
-            out.details["seminorm"] = float(mean_kept(np.sqrt(ratio(error[..., 1].sum(1), slope))))
+            out.details["seminorm"] = float(mean_without_nan(np.sqrt(ratio(error[..., 1].sum(1), slope))))
             return out
         norms = np.sqrt(error * pair.grid.volume)
         values = np.sqrt((norms**2).sum(1) * pair.dt)

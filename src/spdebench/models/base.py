@@ -42,15 +42,15 @@ MODELS: Registry[OperatorModel] = Registry("model", "models", _builtin)
 class Config:
     """Base of all configurations: a frozen dataclass of plain values, which is part of a run's spec.
 
-    Integers are sizes and must be at least 1; those named in ``may_vanish`` may be 0.
+    Integers are sizes and must be at least 1; those named in ``may_be_zero`` may be 0.
     """
 
-    may_vanish: ClassVar[tuple[str, ...]] = ("padding",)
+    may_be_zero: ClassVar[tuple[str, ...]] = ("padding",)
 
     def __post_init__(self) -> None:
         spec.check(self, type(self).__name__)
         for key in spec.fields_of(type(self)):
-            value, least = getattr(self, key), int(key not in self.may_vanish)
+            value, least = getattr(self, key), int(key not in self.may_be_zero)
             for number in value if isinstance(value, tuple) else (value,):
                 if isinstance(number, int) and not isinstance(number, bool) and number < least:
                     raise UserError(f"{type(self).__name__}: {key} must be at least {least}, got {value}")

@@ -89,13 +89,13 @@ def grow(rule: Rule, height: int = 2, degree: float = DEGREE) -> tuple[Tree, ...
     known = [Tree("datum", rule.kernel_degree)]
     for level in range(1, height + 1):
         for noise in (False, True):  # at height 1, trees with noise may contain the trees without
-            some = [t for m in terms if m.noise == noise for t in _plant(m, known, rule)]
+            some = [t for m in terms if m.noise == noise for t in _integrals(m, known, rule)]
             new = {t: None for t in some if t.height == level and t.degree <= degree and t not in known}
             known += sorted(new, key=lambda t: (len(t.factors), t.degree, str(t)))
     return (Tree("xi", rule.noise_degree), *known)
 
 
-def _plant(term: Monomial, known: Sequence[Tree], rule: Rule) -> Iterator[Tree]:
+def _integrals(term: Monomial, known: Sequence[Tree], rule: Rule) -> Iterator[Tree]:
     """The integrals of all products of known trees that divide one monomial (an empty product: xi, 1 or f)."""
     if term.form == "transport":
         for pair in product(known, known):
