@@ -26,7 +26,7 @@ CHUNK = 32
 
 
 class Mean(OperatorModel, name="mean"):
-    """The mean of the training part, whatever the input is."""
+    """Predict the mean of the training part, whatever the input is."""
 
     title = "Mean"
     dims = (1, 2, 3)

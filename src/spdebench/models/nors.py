@@ -29,7 +29,10 @@ class NORSConfig(TrunkConfig):
 
 
 class NORS(TrunkOnTrees, name="nors"):
-    """FNO trunk on tree features; ``form="published"`` has the paper's number of parameters: 6,300,449 on phi41."""
+    """FNO trunk on tree features.
+
+    ``form="published"`` has the paper's number of parameters: 6,300,449 on phi41.
+    """
 
     title = "NORS"
     config_class = NORSConfig

@@ -18,7 +18,9 @@ from spdebench.tasks import Batch, Setting
 
 
 class NSPDES(NSPDE, name="nspde-s"):
-    """NSPDE whose latent field is multiplied by a function of the renormalisation constant; it has no more parameters.
+    """NSPDE whose latent field is multiplied by a function of the renormalisation constant.
+
+    It has as many parameters as NSPDE.
 
     a(t) is that of each sample's own equation (`constant`), one number per frame, so training data with several J can
     be mixed. It is divided by its largest value in the training part, so that the factor lies between 1 and 1.46 there;
