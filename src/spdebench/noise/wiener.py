@@ -13,8 +13,7 @@ from torch import Tensor
 
 from spdebench.grids import Grid
 from spdebench.noise import paths
-from spdebench.noise.bases import Basis, Fourier
-from spdebench.noise.lattice import Layer
+from spdebench.noise.bases import Basis
 from spdebench.noise.stream import sample_states
 
 CPU_BLOCK = 1 << 17
@@ -66,12 +65,6 @@ class Wiener:
     def spectral(self, z: Tensor) -> Tensor:
         """Coefficients on the grid."""
         return self.basis.projected(z, self.grid) if self.projected else self.basis.spectral(z, self.grid)
-
-    def layer(self, device: torch.device | str) -> Layer | None:
-        """The one layer that takes complex pairs to the grid's coefficients; None where they are seen otherwise."""
-        if not isinstance(self.basis, Fourier) or not self.basis.resolved_by(self.grid):
-            return None
-        return self.basis.seen_by(self.grid, torch.device(device)).layers[0]
 
     def physical(self, z: Tensor) -> Tensor:
         """Values at the grid points."""

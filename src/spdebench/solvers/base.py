@@ -2,20 +2,19 @@
 
 A scheme asks the equation for its symbol, drift and noise factor and knows nothing else of it. `noise_form` says in
 which form it takes an increment: ``spectral`` (coefficients on the solving grid) or ``physical`` (values at its
-points). A scheme may also offer a `Walk`, which takes the noise as it is drawn and all steps of a block at once.
+points).
 """
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import Any, ClassVar, Literal, Protocol
+from typing import Any, ClassVar, Literal
 
 import torch
 from torch import Tensor
 
 from spdebench.equations import Equation
 from spdebench.grids import Grid
-from spdebench.noise import Wiener
 from spdebench.registry import Registry
 
 State = Any
@@ -26,15 +25,6 @@ def _builtin() -> None:
 
 
 SCHEMES: Registry[Scheme] = Registry("scheme", "schemes", _builtin)
-
-
-class Walk(Protocol):
-    """(state, members, dw, u) -> the state after all T intervals of a block.
-
-    ``members`` are its weighted pairs (N T pairs); dw and u (N T X..) are filled with its frames.
-    """
-
-    def __call__(self, state: State, members: Tensor, dw: Tensor, u: Tensor) -> State: ...
 
 
 class Scheme(ABC):
@@ -72,10 +62,6 @@ class Scheme(ABC):
     @abstractmethod
     def step(self, state: State, dw: Tensor) -> State:
         """The state one interval later, dW over the interval given in `noise_form`."""
-
-    def walk(self, wiener: Wiener, dtype: torch.dtype) -> Walk | None:
-        """What takes a block of this noise at once and writes frames of ``dtype``; None: step by step."""
-        return None
 
     @abstractmethod
     def field(self, state: State) -> Tensor:

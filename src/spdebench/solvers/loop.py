@@ -17,7 +17,7 @@ from spdebench.equations import Equation
 from spdebench.errors import UserError
 from spdebench.grids import Grid
 from spdebench.noise import Wiener
-from spdebench.solvers.base import Scheme, Walk, make_scheme
+from spdebench.solvers.base import Scheme, make_scheme
 
 CPU_POINTS = 1 << 15
 """Points of all fields that are solved together on the processor."""
@@ -64,16 +64,11 @@ def simulate(
     wiener = equation.wiener(grid)
     scheme = make_scheme(equation, equation.horizon / equation.noise_steps, device)
     out = Trajectories.empty(len(samples), equation.frames // every, equation.grid, out_dtype, device)
-    whole = equation.frames // every == equation.noise_steps and grid.points == equation.grid.points
-    walk = scheme.walk(wiener, out_dtype) if whole else None
     size = _together(len(samples), grid, device)
     for first in range(0, len(samples), size):
         rows = samples[first : first + size]
         u0 = equation.initial(grid, seed, rows, device)
-        noise = _members(equation, wiener, seed, rows, device)
-        if walk is None:
-            noise = _increments(wiener, scheme, noise)
-        _advance(equation, scheme, u0, noise, out.rows(first, len(rows)), walk)
+        _advance(equation, scheme, u0, _increments(wiener, scheme, seed, rows), out.rows(first, len(rows)))
     _guard(equation, out.u, samples)
     return Trajectories(out.u0.clone(), out.dw, out.u)
 
@@ -85,19 +80,13 @@ def _together(n: int, grid: Grid, device: torch.device | str) -> int:
     return max(1, CPU_POINTS // math.prod(grid.points))
 
 
-def _members(
-    equation: Equation, wiener: Wiener, seed: int, samples: Sequence[int], device: torch.device | str
-) -> Iterator[Tensor]:
-    """The noise of all intervals as it is drawn, block by block in time."""
-    group = equation.steps // equation.noise_steps
-    return wiener.blocks(seed, samples, equation.steps, equation.horizon, group=group, device=device)
-
-
-def _increments(wiener: Wiener, scheme: Scheme, blocks: Iterable[Tensor]) -> Iterator[Tensor]:
-    """dW on the solving grid in the scheme's form, in parts of the blocks."""
+def _increments(wiener: Wiener, scheme: Scheme, seed: int, samples: Sequence[int]) -> Iterator[Tensor]:
+    """dW of all noise intervals on the solving grid, in the scheme's form, in blocks of time."""
+    eq = scheme.equation
     show = wiener.physical if scheme.noise_form == "physical" else wiener.spectral
     budget = CPU_COEFFICIENTS if torch.device(scheme.device).type == "cpu" else CUDA_COEFFICIENTS
-    for z in blocks:
+    group = eq.steps // eq.noise_steps
+    for z in wiener.blocks(seed, samples, eq.steps, eq.horizon, group=group, device=scheme.device):
         length = max(1, budget // (len(z) * math.prod(wiener.grid.spectral_shape)))
         for part in z.split(length, dim=1):
             yield show(part)
@@ -140,19 +129,8 @@ def solve(equation: Equation, u0: Tensor, dw: Tensor) -> Tensor:
     return out.u
 
 
-def _advance(
-    equation: Equation,
-    scheme: Scheme,
-    u0: Tensor,
-    increments: Iterable[Tensor],
-    out: Trajectories,
-    walk: Walk | None = None,
-) -> None:
-    """Step through all noise intervals and write the frames.
-
-    ``increments`` yields blocks in the scheme's form, or for a ``walk``, which is there if every interval is stored, as
-    they are drawn.
-    """
+def _advance(equation: Equation, scheme: Scheme, u0: Tensor, increments: Iterable[Tensor], out: Trajectories) -> None:
+    """Step through all noise intervals and write the frames; ``increments`` yields blocks in the scheme's form."""
     stride = equation.noise_steps // (out.u.shape[1] - 1)
     spectral = scheme.noise_form == "spectral"
     total: Tensor | None = None
@@ -160,11 +138,6 @@ def _advance(
     out.u[:, 0] = _stored(u0, False, equation)
     n = 0
     for block in increments:
-        if walk is not None:
-            frames = slice(n + 1, n + 1 + block.shape[1])
-            state = walk(state, block, out.dw[:, frames], out.u[:, frames])
-            n += block.shape[1]
-            continue
         if stride == 1:  # all frames of a block in one transform
             out.dw[:, n + 1 : n + 1 + block.shape[1]] = _stored(block, spectral, equation)
         for increment in block.unbind(1):

@@ -9,10 +9,8 @@ import torch
 from torch import Tensor
 
 from spdebench.equations.cubic import Cubic
-from spdebench.noise import Wiener
-from spdebench.solvers.base import Scheme, Walk
+from spdebench.solvers.base import Scheme
 from spdebench.solvers.cubic import CubicStep
-from spdebench.solvers.cubic_walk import CubicWalk
 from spdebench.solvers.phi import phi_functions
 
 
@@ -59,11 +57,6 @@ class SemiImplicit(Scheme, name="semi_implicit"):
         for _ in range(self.substeps):
             u = self._implicit(self.explicit(u, dw, n))
         return u, n + 1
-
-    def walk(self, wiener: Wiener, dtype: torch.dtype) -> Walk | None:
-        if not (self.grid.periodic and self.substeps == 1 and isinstance(self.explicit, CubicStep)):
-            return None
-        return CubicWalk.of(self.damping[..., 0], self.explicit, wiener, dtype)
 
     def field(self, state: tuple[Tensor, int]) -> Tensor:
         return state[0]
