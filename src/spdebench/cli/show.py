@@ -92,6 +92,7 @@ def _equation_facts(equation: Equation) -> dict[str, Any]:
     derived: dict[str, Any] = {
         "scheme": equation.scheme,
         "task": equation.task,
+        "driving noise": equation.noise_label,
         "noise functions": equation.series().functions,
         "folds": bool(equation.folding_message()),
         "noise step": equation.horizon / equation.noise_steps,

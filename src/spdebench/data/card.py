@@ -32,8 +32,7 @@ def statistics(dataset: Dataset, block: int = 256) -> dict[str, float]:
 def describe_noise(equation: Equation) -> str:
     """One sentence on the driving noise as the dataset has it."""
     series = equation.series()
-    kind = {"cylindrical": "cylindrical", "q_wiener": "Q-Wiener"}[equation.noise]
-    text = f"{kind}, {series.functions} {equation.basis} functions (J={equation.truncation})"
+    text = f"{equation.noise_label}, {series.functions} {equation.basis} functions (J={equation.truncation})"
     if message := equation.folding_message():
         return f"{text}. FOLDED: {message}"
     return text

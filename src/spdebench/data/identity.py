@@ -80,7 +80,7 @@ class DatasetSpec:
     def file_name(self) -> str:
         """Readable first, then the hash: phi41-xi-periodic-fourier-J128-s0.1-paper-n1200-seed0-<hash>.parquet."""
         e = self.equation
-        kind = {"cylindrical": "cyl", "q_wiener": "Q"}[e.noise]
+        kind = {"cylindrical": "cyl", "q_wiener": "Q"}.get(e.noise, e.noise)
         parts = [e.name, e.task, e.boundary, f"{kind}-{e.basis}", f"J{e.truncation}", f"s{e.sigma:g}", e.edition]
         return "-".join([*parts, f"n{self.n}", f"seed{self.seed}", self.digest]) + ".parquet"
 

@@ -227,6 +227,11 @@ class Equation(ABC):
         return "u0_xi" if self.kappa else "xi"
 
     # --- noise ----------------------------------------------------------------------------------------------------
+    @property
+    def noise_label(self) -> str:
+        """The kind of noise in words."""
+        return "Q-Wiener" if self.noise == "q_wiener" else self.noise.replace("_", " ")
+
     def series(self):
         """The basis up to J."""
         try:
@@ -295,9 +300,13 @@ class Equation(ABC):
         """The constant that renormalisation subtracts from the drift; 0 where the equation needs none."""
         return 0.0
 
-    def masses(self) -> Sequence[float]:
+    def counterterm_rates(self) -> Sequence[float]:
         """m_n of the noise intervals n = 0, 1, ..: renormalisation adds m_n u to the drift; empty where it does not."""
         return ()
+
+    def quadratic_dispersion(self) -> tuple[float, float] | None:
+        """(a, b) if the equation is u_t = -a u_xxx + b (u^2)_x + noise, whose normal form is known; else None."""
+        return None
 
     @property
     @abstractmethod

@@ -75,6 +75,9 @@ class KdV(Equation, name="kdv"):
 
         return convection
 
+    def quadratic_dispersion(self) -> tuple[float, float]:
+        return self.dispersion, 3.0
+
     def initial(self, grid: Grid, seed: int, samples: Sequence[int], device: torch.device | str = "cpu") -> Tensor:
         mean = torch.sin(2 * math.pi * grid.coordinates(0, device))
         return perturbed(mean, self.kappa, grid, seed, samples)

@@ -78,6 +78,10 @@ class KPZ(Equation, name="kpz"):
         k = torch.arange(self.series().pairs)
         return spectra.mollifier(k, self.truncation)[:, None].expand(-1, 2)
 
+    @property
+    def noise_label(self) -> str:
+        return "mollified cylindrical"
+
     def symbol(self, grid: Grid, device: torch.device | str = "cpu") -> Tensor:
         return grid.laplacian(difference=self.differences, device=device)
 

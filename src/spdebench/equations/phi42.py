@@ -68,7 +68,7 @@ class Phi42(Equation, name="phi42"):
         return grid.laplacian(difference=self.differences, device=device)
 
     def drift(self, grid: Grid, device: torch.device | str = "cpu") -> Map:
-        """-u^3; the counter-term comes with `masses`."""
+        """-u^3; the counter-term comes with `counterterm_rates`."""
         return Cubic(0.0, -1.0)
 
     def initial(self, grid: Grid, seed: int, samples: Sequence[int], device: torch.device | str = "cpu") -> Tensor:
@@ -76,11 +76,11 @@ class Phi42(Equation, name="phi42"):
         phase = 2 * math.pi * (x + y)
         return perturbed(torch.sin(phase) + torch.cos(phase), self.kappa, grid, seed, samples)
 
-    def masses(self) -> Sequence[float]:
-        return renormalise.phi42_masses(self)
+    def counterterm_rates(self) -> Sequence[float]:
+        return renormalise.phi42_counterterm_rates(self)
 
     @property
     def rule(self) -> Rule:
         """The linear term has the coefficient 3 a of the last interval."""
-        linear = (Monomial(masses[-1], (1,)),) if (masses := self.masses()) else ()
+        linear = (Monomial(rates[-1], (1,)),) if (rates := self.counterterm_rates()) else ()
         return Rule(2.0, -2.0, (Monomial(-1.0, (3,)), *linear, Monomial(self.sigma, (0,), noise=True)))

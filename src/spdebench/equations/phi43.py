@@ -79,7 +79,7 @@ class Phi43(Equation, name="phi43"):
         return grid.laplacian(difference=True, device=device)
 
     def drift(self, grid: Grid, device: torch.device | str = "cpu") -> Map:
-        """-u^3; the counter-term comes with `masses`."""
+        """-u^3; the counter-term comes with `counterterm_rates`."""
         return Cubic(0.0, -1.0)
 
     def nonlinear(self, grid: Grid, device: torch.device | str = "cpu") -> Map:
@@ -91,11 +91,11 @@ class Phi43(Equation, name="phi43"):
         zero = torch.zeros(grid.points, dtype=torch.float64, device=device)
         return perturbed(zero, self.kappa, grid, seed, samples)
 
-    def masses(self) -> Sequence[float]:
-        return renormalise.phi43_masses(self)
+    def counterterm_rates(self) -> Sequence[float]:
+        return renormalise.phi43_counterterm_rates(self)
 
     @property
     def rule(self) -> Rule:
         """The linear term has the coefficient C of the last interval."""
-        linear = (Monomial(masses[-1], (1,)),) if (masses := self.masses()) else ()
+        linear = (Monomial(rates[-1], (1,)),) if (rates := self.counterterm_rates()) else ()
         return Rule(2.0, -2.5, (Monomial(-1.0, (3,)), *linear, Monomial(self.sigma, (0,), noise=True)))

@@ -14,10 +14,10 @@ import torch
 from torch import Tensor
 
 from spdebench.equations import Equation
+from spdebench.equations.scheme import Scheme, make_scheme
 from spdebench.errors import UserError
 from spdebench.grids import Grid
 from spdebench.noise import Wiener
-from spdebench.solvers.base import Scheme, make_scheme
 
 CPU_POINTS = 1 << 15
 """Points of all fields that are solved together on the processor."""

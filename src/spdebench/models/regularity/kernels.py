@@ -16,8 +16,7 @@ import math
 import torch
 from torch import Tensor, nn
 
-from spdebench.equations import KdV
-from spdebench.models.regularity.schemes import Kind, linear_part
+from spdebench.models.regularity.schemes import Kind, linear_part, propagator
 from spdebench.tasks import Setting
 
 
@@ -41,8 +40,8 @@ class Kernel(nn.Module):
         equation = setting.equation
         assert equation is not None, "a kernel belongs to an equation"
         self.equation, self.grid, self.frames, self.dt = equation, setting.grid, setting.frames, setting.dt
-        self.part = linear_part(equation, self.grid, self.dt, kind)
-        drift, noise, count = self.part.drift, self.part.noise, self.frames - 1
+        self.step, noise = linear_part(equation, self.grid, self.dt, kind)
+        drift, count = self.step, self.frames - 1
         self._keep("drift", _matrix(drift.powers(drift.left, count), 1) + _matrix(drift.powers(drift.right, count)))
         left, right = (noise.powers(v, count) for v in (noise.left, noise.right))
         self._keep("noise", _matrix(left + right))
@@ -121,13 +120,14 @@ class DispersiveKernel(Kernel):
 
     def __init__(self, setting: Setting, kind: Kind = "generator") -> None:
         super().__init__(setting, kind)
-        assert isinstance(self.equation, KdV)
-        flow = self.part.drift.a[..., 0, 0]
-        self._keep("flow", _matrix(self.part.drift.powers(torch.ones_like(self.part.drift.left), self.frames - 1)))
+        known = self.equation.quadratic_dispersion()
+        assert known is not None
+        flow = self.step.a[..., 0, 0]
+        self._keep("flow", _matrix(self.step.powers(torch.ones_like(self.step.left), self.frames - 1)))
         slope = self.grid.derivative(0)
         moves = slope.abs() > 0
         primitive = torch.where(moves, 1 / torch.where(moves, slope, 1.0), 0.0)
-        scale = torch.where(moves, 1 / (3 * self.equation.dispersion), 0.0)
+        scale = torch.where(moves, 1 / (3 * known[0]), 0.0)
         symbols = (self.dt * slope, primitive, primitive / flow, scale + 0j, scale * flow)
         self.register_buffer("symbols", torch.stack(symbols).to(torch.complex64), persistent=False)
 
@@ -145,5 +145,8 @@ class DispersiveKernel(Kernel):
 
 
 def make_kernel(setting: Setting, kind: Kind = "generator") -> Kernel:
-    """I for a setting whose equation is known."""
-    return (DispersiveKernel if isinstance(setting.equation, KdV) else Kernel)(setting, kind)
+    """I for a setting whose equation is known; with the normal form where the flow between frames is exact."""
+    equation = setting.equation
+    assert equation is not None
+    dispersive = equation.quadratic_dispersion() is not None and propagator(equation, kind).resolves_interval
+    return (DispersiveKernel if dispersive else Kernel)(setting, kind)
