@@ -9,6 +9,7 @@ from typing import Any
 
 from spdebench import spec
 from spdebench.equations import EQUATIONS, Equation
+from spdebench.equations.identity import check_class, class_record
 from spdebench.errors import UserError
 from spdebench.noise import STREAM
 
@@ -62,6 +63,7 @@ class DatasetSpec:
         return range(index * self.chunk, min(self.n, (index + 1) * self.chunk))
 
     def to_dict(self) -> dict[str, Any]:
+        record = class_record(self.equation)
         return {
             "equation": self.equation.name,
             "fields": dataclasses.asdict(self.equation),
@@ -70,6 +72,7 @@ class DatasetSpec:
             "chunk": self.chunk,
             "stream": self.stream,
             "layout": LAYOUT,
+            **({"class": record} if record else {}),
         }
 
     @property
@@ -92,6 +95,7 @@ def from_dict(values: Any) -> DatasetSpec:
         raise UserError(f"the file has layout version {found!r}; this version reads {LAYOUT}")
     try:
         equation = spec.build(EQUATIONS[values["equation"]], values["fields"], values["equation"])
+        check_class(equation, values.get("class", {}))
         numbers = {key: spec.decode(values[key], int, key) for key in ("n", "seed", "chunk")}
         return DatasetSpec(equation=equation, stream=spec.decode(values["stream"], str, "stream"), **numbers)
     except (KeyError, TypeError) as error:

@@ -90,8 +90,8 @@ class Equation(ABC):
     substeps: int = 0  # sub-steps of each noise interval
 
     name: ClassVar[str]
-    formula: ClassVar[str]
-    title: ClassVar[str]
+    formula: ClassVar[str] = ""  # if not given, the first line of the docstring
+    title: ClassVar[str] = ""  # if not given, the name
     dim: ClassVar[int] = 1
     lower: ClassVar[float] = 0.0
     upper: ClassVar[float] = 1.0
@@ -102,13 +102,15 @@ class Equation(ABC):
     boundaries: ClassVar[tuple[str, ...]] = ("periodic",)
     bases: ClassVar[tuple[str, ...]] = ("fourier",)
     noises: ClassVar[tuple[str, ...]] = ("cylindrical", "q_wiener")
-    schemes: ClassVar[dict[str, str]]  # edition -> name of the scheme
+    schemes: ClassVar[dict[str, str]] = {"paper": "semi_implicit", "converged": "etdrk4"}  # by edition
     remarks: ClassVar[str] = ""  # what differs from the paper's text and why; goes into the card
 
     def __init_subclass__(cls, name: str | None = None, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
         if name is not None:
             cls.name = name
+            cls.title = cls.title or name
+            cls.formula = cls.formula or (cls.__doc__ or name).strip().partition("\n")[0]
             EQUATIONS.add(name, cls)
 
     def __post_init__(self) -> None:
@@ -274,12 +276,16 @@ class Equation(ABC):
         """L(k), the symbol of the linear part on the grid's coefficients."""
 
     def drift(self, grid: Grid, device: torch.device | str = "cpu") -> Map:
-        """F on values at the grid points; an equation gives this or `nonlinear`."""
+        """F on values at the grid points. An equation gives this, or `nonlinear`, or both, or neither: F = 0."""
+        if type(self).nonlinear is Equation.nonlinear:
+            return torch.zeros_like
         nonlinear = self.nonlinear(grid, device)
         return lambda u: grid.inverse(nonlinear(grid.transform(u)))
 
     def nonlinear(self, grid: Grid, device: torch.device | str = "cpu") -> Map:
         """F on coefficients, de-aliased (Galerkin); by default F at the points of a grid twice as fine."""
+        if type(self).drift is Equation.drift:
+            return torch.zeros_like
         fine = grid.with_points([2 * n for n in grid.points])
         drift = self.drift(fine, device)
 
@@ -309,9 +315,9 @@ class Equation(ABC):
         return None
 
     @property
-    @abstractmethod
-    def rule(self) -> Rule:
-        """How products of the solution enter: for features built from trees."""
+    def rule(self) -> Rule | None:
+        """How products of the solution enter; only the models that build trees need it."""
+        return None
 
 
 def equation(name: str, **values: Any) -> Equation:

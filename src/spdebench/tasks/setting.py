@@ -9,8 +9,7 @@ from typing import Any, Literal
 import torch
 from torch import Tensor
 
-from spdebench import spec
-from spdebench.equations import EQUATIONS, Equation
+from spdebench.equations import Equation, identity
 from spdebench.grids import Grid
 
 Inputs = Literal["xi", "u0+xi"]
@@ -54,25 +53,18 @@ class Setting:
         return self.equation.name if self.equation else "imported data"
 
     def to_dict(self) -> dict[str, Any]:
-        equation = None
-        if self.equation is not None:
-            equation = {"name": self.equation.name, **dataclasses.asdict(self.equation)}
         return {
             "grid": dataclasses.asdict(self.grid),
             "times": list(self.times),
             "inputs": self.inputs,
-            "equation": equation,
+            "equation": None if self.equation is None else identity.to_dict(self.equation),
         }
 
     @staticmethod
     def from_dict(values: dict[str, Any]) -> Setting:
         g = values["grid"]
         grid = Grid(tuple(g["points"]), tuple(g["lower"]), tuple(g["upper"]), g["boundary"])
-        equation = None
-        if values["equation"] is not None:
-            fields = dict(values["equation"])
-            name = fields.pop("name")
-            equation = spec.build(EQUATIONS[name], fields, name)
+        equation = None if values["equation"] is None else identity.from_dict(values["equation"])
         return Setting(grid, tuple(values["times"]), values["inputs"], equation)
 
 

@@ -14,7 +14,8 @@ import torch
 from spdebench import spec
 from spdebench.data import DatasetSpec
 from spdebench.data.identity import from_dict as dataset_from_dict
-from spdebench.equations import EQUATIONS, Equation
+from spdebench.equations import Equation
+from spdebench.equations.identity import from_dict as equation_from_dict
 from spdebench.errors import UserError
 from spdebench.grids import Grid
 from spdebench.models import MODELS, OperatorModel
@@ -94,11 +95,7 @@ class RunSpec:
             return task.setting(dataset_from_dict(first).equation)
         grid = Grid.from_dict(first["grid"])
         grid = grid.with_points([n // task.stride for n in grid.points])
-        equation = None
-        if "equation" in self.task:
-            fields = dict(self.task["equation"])
-            name = fields.pop("name")
-            equation = spec.build(EQUATIONS[name], fields, name)
+        equation = equation_from_dict(self.task["equation"]) if "equation" in self.task else None
         times = tuple(float(t) for t in first["times"][:: task.every])
         if len(times) < 2 or times[1] <= times[0]:
             raise ValueError("the times do not rise")

@@ -49,10 +49,19 @@ class TreeModel(OperatorModel):
 
     def __init__(self, setting: Setting, config: TreeConfig) -> None:
         super().__init__(setting, config)
-        assert setting.equation is not None
+        assert setting.equation is not None and setting.equation.rule is not None
         self.chosen: tuple[Tree, ...] = grow(setting.equation.rule, config.height, config.degree)
         self.trees = TreeFeatures(setting, self.chosen, config.kernel)
         self._elsewhere: dict[tuple[tuple[int, ...], torch.device], TreeFeatures] = {}
+
+    @classmethod
+    def supports(cls, setting: Setting) -> None:
+        super().supports(setting)
+        if setting.equation is not None and setting.equation.rule is None:
+            raise UserError(
+                f"model '{cls.name}' builds its features from an equation's rule, and {setting.label} declares none; "
+                f"add a `rule` to the equation's class, or choose a model without trees such as fno"
+            )
 
     def prepare(self, batch: Batch) -> Features:
         return {"trees": self.trees_on(batch.dw)(batch.u0, batch.dw)}
