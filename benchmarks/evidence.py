@@ -64,7 +64,7 @@ class DampedKdV(KdV, name="kdv-damped"):
     damping_step: float = 0.01
 
     def eigenvalue_roots(self) -> Tensor:
-        omega = 0.1 * (2 * math.pi * self.series().members[..., 0].double()) ** 3
+        omega = 0.1 * (2 * math.pi * self.series().function_wavevectors[..., 0].double()) ** 3
         return super().eigenvalue_roots() * damping(omega, self.damping_step).sqrt()
 
 

@@ -24,7 +24,7 @@ from torch import Tensor
 from spdebench import spec
 from spdebench.errors import FoldingWarning, UserError
 from spdebench.grids import Boundary, Grid
-from spdebench.noise import Wiener, make_basis, spectra
+from spdebench.noise import Basis, Wiener, make_basis, spectra
 from spdebench.registry import Registry
 
 Edition = Literal["paper", "converged"]
@@ -172,7 +172,7 @@ class Equation(ABC):
         if self.edition == "converged" and self.basis != "haar" and not self.series().resolved_by(self.solving_grid):
             raise UserError(f"{self.name}: solve_points={self.solve_points} do not resolve J={self.truncation}")
 
-    # --- other members of the family ------------------------------------------------------------------------------
+    # --- the same equation with other values -------------------------------------------------------------------------
     def replace(self, **changes: Any) -> Equation:
         """The spec with other values; what had been filled in automatically is filled in anew."""
         auto = {"basis": "auto", "solve_points": 0, "substeps": 0}
@@ -234,7 +234,7 @@ class Equation(ABC):
         """The kind of noise in words."""
         return "Q-Wiener" if self.noise == "q_wiener" else self.noise.replace("_", " ")
 
-    def series(self):
+    def series(self) -> Basis:
         """The basis up to J."""
         try:
             return make_basis(self.basis, self.truncation, self.dim)
@@ -242,7 +242,7 @@ class Equation(ABC):
             raise UserError(f"{self.name}: {error}") from None
 
     def eigenvalue_roots(self) -> Tensor:
-        """sqrt(lambda) for each member of each pair of normals."""
+        """sqrt(lambda) for each of the two normals of every pair: (pairs, 2)."""
         index = self.series().index
         if self.noise == "q_wiener":
             return spectra.power_law(index).sqrt()

@@ -62,7 +62,7 @@ def gaussian_field(
     basis = make_basis("fourier" if grid.periodic else "sine", FIELD_TRUNCATION, grid.dim)
     assert isinstance(basis, Lattice)
     unit = torch.tensor([(2 if grid.periodic else 1) * math.pi / length for length in grid.lengths])
-    square = (basis.members * unit.to(torch.float64)).square().sum(-1)
+    square = (basis.function_wavevectors * unit.to(torch.float64)).square().sum(-1)
     roots = torch.where(square > 0, eigenvalue(square), torch.zeros_like(square)).sqrt().to(device)
     pairs = normal_pairs(
         sample_states(seed, purpose, samples, device),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import ClassVar, Literal
+from typing import Any, ClassVar, Literal
 
 import torch
 from torch import Tensor
@@ -47,7 +47,7 @@ class KdV(Equation, name="kdv"):
         "stored interval in both editions."
     )
 
-    def _auto(self) -> dict:
+    def _auto(self) -> dict[str, Any]:
         auto = super()._auto()
         if self.edition == "paper":
             auto["substeps"] = 4

@@ -15,7 +15,7 @@ from spdebench.equations.base import Equation, Map, Monomial, Renormalisation, R
 from spdebench.equations.initial import perturbed
 from spdebench.errors import UserError
 from spdebench.grids import Grid
-from spdebench.noise import make_basis, spectra
+from spdebench.noise import Basis, make_basis, spectra
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -65,7 +65,7 @@ class KPZ(Equation, name="kpz"):
         """The truncation of the series: J, or twice the support of the mollifier."""
         return 2 * math.ceil(spectra.bump_radius() * self.truncation) if self.resolve_mollifier else self.truncation
 
-    def series(self):
+    def series(self) -> Basis:
         return make_basis("fourier", self._modes()) if self.resolve_mollifier else super().series()
 
     def resolved_points(self) -> int:

@@ -6,7 +6,7 @@ import functools
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import ClassVar, Literal
+from typing import Any, ClassVar, Literal
 
 import torch
 from torch import Tensor
@@ -78,7 +78,7 @@ class NSE(Equation, name="nse"):
         "noise with a mean, forcing that runs nine steps ahead of the solution, and no Dirichlet data."
     )
 
-    def _auto(self) -> dict:
+    def _auto(self) -> dict[str, Any]:
         auto = super()._auto()
         if self.edition == "paper":
             auto["solve_points"] = 4 * self.points
@@ -107,7 +107,7 @@ class NSE(Equation, name="nse"):
 
     def resolved_points(self) -> int:
         """Twice the points of edition paper, and so many that the two thirds rule keeps every mode of the noise."""
-        top = int(self.series().members.abs().max())
+        top = int(self.series().function_wavevectors.abs().max())
         waves = top if self.boundary == "periodic" else -(-top // 2)
         return self.points * -(-max(8 * self.points, 3 * waves + 1) // self.points)
 
@@ -163,7 +163,7 @@ def drawn_modes(basis: str, truncation: int, alpha: float, spectrum: Spectrum) -
     """The modes of W that matter and the square roots of their eigenvalues, as `NSE` says."""
     full = make_basis(basis, truncation, 2)
     assert isinstance(full, Lattice)
-    k = full.members.to(torch.float64)
+    k = full.function_wavevectors.to(torch.float64)
     if basis == "fourier":
         low, high = 1 - truncation // 2, truncation // 2
         present = [((low <= s * k) & (s * k <= high)).all(-1) for s in (1, -1)]
@@ -171,7 +171,7 @@ def drawn_modes(basis: str, truncation: int, alpha: float, spectrum: Spectrum) -
     else:
         k, share = k / 2, torch.ones(k.shape[:-1], dtype=torch.float64)
     roots = (spectra.gaussian(k * (2 * math.pi if spectrum == "reference" else 1.0), alpha) * share).sqrt()
-    roots[(k == 0).all(-1)] = 0  # the mean, and the absent members of pairs of sines
+    roots[(k == 0).all(-1)] = 0  # the mean, and the absent second sines of pairs
     keep = roots.amax(1) >= NEGLIGIBLE * roots.max()
     return full.keeping(keep), roots[keep]
 

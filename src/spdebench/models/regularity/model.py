@@ -17,7 +17,7 @@ from spdebench.models.layers.fourier import FourierTrunk
 from spdebench.models.layers.linear import linear
 from spdebench.models.regularity.features import Scales, TreeFeatures
 from spdebench.models.regularity.schemes import Kind
-from spdebench.models.regularity.trees import DEGREE, Tree, grow
+from spdebench.models.regularity.trees import DEGREE, Tree, grow, linear_rule
 from spdebench.tasks import Batch, Setting
 
 
@@ -43,24 +43,26 @@ class TreeModel(OperatorModel):
     """Base of models whose features are the trees of their equation, (B, T, X.., F), in physical units."""
 
     needs_equation = True
+    needs_rule = True
     any_grid = True
 
     config: TreeConfig
 
     def __init__(self, setting: Setting, config: TreeConfig) -> None:
         super().__init__(setting, config)
-        assert setting.equation is not None and setting.equation.rule is not None
-        self.chosen: tuple[Tree, ...] = grow(setting.equation.rule, config.height, config.degree)
+        assert setting.equation is not None
+        rule = setting.equation.rule or linear_rule(setting.equation)
+        self.chosen: tuple[Tree, ...] = grow(rule, config.height, config.degree)
         self.trees = TreeFeatures(setting, self.chosen, config.kernel)
         self._elsewhere: dict[tuple[tuple[int, ...], torch.device], TreeFeatures] = {}
 
     @classmethod
     def supports(cls, setting: Setting) -> None:
         super().supports(setting)
-        if setting.equation is not None and setting.equation.rule is None:
+        if cls.needs_rule and setting.equation is not None and setting.equation.rule is None:
             raise UserError(
                 f"model '{cls.name}' builds its features from an equation's rule, and {setting.label} declares none; "
-                f"add a `rule` to the equation's class, or choose a model without trees such as fno"
+                f"add a `rule` to the equation's class, or choose another model, such as linear or fno"
             )
 
     def prepare(self, batch: Batch) -> Features:

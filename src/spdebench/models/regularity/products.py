@@ -34,8 +34,7 @@ class Products(nn.Module):
     def __init__(self, equation: Equation, grid: Grid, *, differences: bool) -> None:
         super().__init__()
         self.grid, self.box = grid, grid
-        assert equation.rule is not None
-        terms = [m for m in equation.rule.monomials if m.coefficient]
+        terms = [m for m in (equation.rule.monomials if equation.rule else ()) if m.coefficient]
         orders = max((max(len(m.powers) - 1, int(m.form == "flux")) for m in terms), default=0)
         if any(m.form == "transport" for m in terms):
             if not grid.periodic:
