@@ -153,7 +153,8 @@ class Grid:
     def transform(self, field: Tensor) -> Tensor:
         """Field on the points -> coefficients."""
         if self.periodic:
-            return torch.fft.rfftn(field, dim=self.axes, norm="forward")
+            coefficients: Tensor = torch.fft.rfftn(field, dim=self.axes, norm="forward")
+            return coefficients
         for axis in self.axes:
             field = _sine_sums(field, axis, 2 / self.points[axis])
         return field
@@ -161,7 +162,8 @@ class Grid:
     def inverse(self, coefficients: Tensor) -> Tensor:
         """Coefficients -> field on the points."""
         if self.periodic:
-            return torch.fft.irfftn(coefficients, s=self.points, dim=self.axes, norm="forward")
+            field: Tensor = torch.fft.irfftn(coefficients, s=self.points, dim=self.axes, norm="forward")
+            return field
         for axis in self.axes:
             coefficients = _sine_sums(coefficients, axis, 1.0)
         return coefficients
@@ -200,4 +202,5 @@ def _sine_sums(values: Tensor, axis: int, scale: float) -> Tensor:
     """
     n = values.shape[axis]
     half = values * complex(0.0, -0.5 * scale)
-    return torch.fft.irfft(half, n=2 * n, dim=axis, norm="forward").narrow(axis, 0, n)
+    sums: Tensor = torch.fft.irfft(half, n=2 * n, dim=axis, norm="forward")
+    return sums.narrow(axis, 0, n)

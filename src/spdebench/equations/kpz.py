@@ -39,7 +39,7 @@ class KPZ(Equation, name="kpz"):
     central first difference. Edition ``converged``: Fourier Galerkin and ETDRK4, noise constant on stored intervals.
     """
 
-    noise: Literal["cylindrical"] = "cylindrical"  # type: ignore[assignment]
+    noise: Literal["cylindrical"] = "cylindrical"
     sigma: float = 0.1
     horizon: float = 0.05
     coupling: float = 0.5  # lambda

@@ -48,7 +48,7 @@ class NSE(Equation, name="nse"):
     Edition ``converged``: ETDRK4, noise constant on stored intervals, a grid whose product takes in all of the noise.
     """
 
-    noise: Literal["q_wiener"] = "q_wiener"  # type: ignore[assignment]
+    noise: Literal["q_wiener"] = "q_wiener"
     truncation: int = 64
     sigma: float = 0.005
     points: int = 16
@@ -230,7 +230,8 @@ def sine_advection(grid: Grid, device: torch.device | str = "cpu") -> Map:
 
     def sums(terms: Tensor, axis: int, kept: int) -> Tensor:
         length = 2 * grid.points[axis]
-        return torch.fft.irfft(terms, n=length, dim=axis, norm="forward").narrow(axis, 0, kept)
+        values: Tensor = torch.fft.irfft(terms, n=length, dim=axis, norm="forward")
+        return values.narrow(axis, 0, kept)
 
     def transport(b: Tensor) -> Tensor:
         low = b[..., :rows, :columns].unsqueeze(-3)

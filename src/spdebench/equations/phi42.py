@@ -35,7 +35,7 @@ class Phi42(Equation, name="phi42"):
     averaged over each interval (paper: at its middle).
     """
 
-    noise: Literal["cylindrical"] = "cylindrical"  # type: ignore[assignment]
+    noise: Literal["cylindrical"] = "cylindrical"
     truncation: int = 32
     sigma: float = 0.1
     horizon: float = 0.025

@@ -38,7 +38,7 @@ class Phi43(Equation, name="phi43"):
     interval, E X^2 averaged over it and the other constants at its middle.
     """
 
-    noise: Literal["cylindrical"] = "cylindrical"  # type: ignore[assignment]
+    noise: Literal["cylindrical"] = "cylindrical"
     truncation: int = 16
     sigma: float = 1.0
     horizon: float = 256 * STEP

@@ -166,7 +166,7 @@ class Fourier(Lattice):
     def spectral(self, z: Tensor, grid: Grid) -> Tensor:
         if self.dim == 1 and not self._thinned:
             return self._contiguous(z, grid)
-        return self.projection_on(grid, z.device)(z).unflatten(-1, grid.spectral_shape)
+        return torch.unflatten(self.projection_on(grid, z.device)(z), -1, grid.spectral_shape)
 
     def _contiguous(self, z: Tensor, grid: Grid) -> Tensor:
         """One dimension, all harmonics: amplitudes that alias onto adjacent coefficients are adjacent, so slices do."""
@@ -230,7 +230,7 @@ class Sine(Lattice):
     def spectral(self, z: Tensor, grid: Grid) -> Tensor:
         if self.dim == 1 and not self._thinned:
             return self._contiguous(z, grid)
-        return self.projection_on(grid, z.device)(torch.view_as_real(z).flatten(-2)).unflatten(-1, grid.points)
+        return torch.unflatten(self.projection_on(grid, z.device)(torch.view_as_real(z).flatten(-2)), -1, grid.points)
 
     def _contiguous(self, z: Tensor, grid: Grid) -> Tensor:
         """One dimension, all sines: slices do."""
@@ -301,7 +301,7 @@ class Haar(Basis):
         k = grid.mode_numbers(0, z.device)
         if grid.periodic:
             # c_k = sinc(k/m) exp(-i pi k/m) (1/m) sum_c w_c exp(-2 pi i k c/m), of period m in k but for the factors
-            full = torch.fft.fft(cells, norm="forward")
+            full: Tensor = torch.fft.fft(cells, norm="forward")
             theta = math.pi * k.to(torch.float64) / m
             factor = torch.polar(torch.sinc(k.to(torch.float64) / m), -theta)
             out = full[..., k % m] * factor
@@ -309,7 +309,7 @@ class Haar(Basis):
                 out[..., -1] = 0
             return out
         # b_k = 4/(k pi) sin(k pi/2m) sum_c w_c sin(k pi (c + 1/2)/m): a sine transform II through the odd extension
-        odd = torch.fft.fft(torch.cat((cells, -cells.flip(-1)), dim=-1))[..., k % (2 * m)]
+        odd: Tensor = torch.fft.fft(torch.cat((cells, -cells.flip(-1)), dim=-1))[..., k % (2 * m)]
         theta = math.pi * k.to(torch.float64) / (2 * m)
         sums = (odd * torch.polar(torch.full_like(theta, 0.5), math.pi / 2 - theta)).real
         scale = torch.where(k > 0, 4 * torch.sin(theta) / (math.pi * k.clamp(min=1)), torch.zeros_like(theta))

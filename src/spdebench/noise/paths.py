@@ -52,4 +52,4 @@ def blocks(states: Tensor, modes: Tensor, steps: int, horizon: float, budget: in
     size = unit * max(1, min(base, budget // max(1, each)) // unit)
     for first in range(0, base, size):
         path = increments(states, modes, steps, horizon, first, min(size, base - first))
-        yield path if group == 1 else path.unflatten(1, (-1, group)).sum(2)
+        yield path if group == 1 else torch.unflatten(path, 1, (-1, group)).sum(2)

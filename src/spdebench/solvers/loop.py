@@ -88,7 +88,7 @@ def _increments(wiener: Wiener, scheme: Scheme, seed: int, samples: Sequence[int
     group = eq.steps // eq.noise_steps
     for z in wiener.blocks(seed, samples, eq.steps, eq.horizon, group=group, device=scheme.device):
         length = max(1, budget // (len(z) * math.prod(wiener.grid.spectral_shape)))
-        for part in z.split(length, dim=1):
+        for part in torch.split(z, length, dim=1):
             yield show(part)
 
 
@@ -158,7 +158,7 @@ def _stored(values: Tensor, spectral: bool, equation: Equation) -> Tensor:
     if equation.strided or grid.points == stored.points:
         field = grid.inverse(values) if spectral else values
         for axis, n, m in zip(grid.axes, grid.points, stored.points, strict=True):
-            field = field.unflatten(axis, (m, n // m)).select(axis, 0)
+            field = torch.unflatten(field, axis, (m, n // m)).select(axis, 0)
         return field
     return stored.inverse(grid.resize(values, stored)) if spectral else _between(grid, stored, values)
 

@@ -102,7 +102,7 @@ class Kernel(nn.Module):
 
 
 def _times(matrix: Tensor, columns: Tensor) -> Tensor:
-    return torch.bmm(matrix, columns.flatten(2)).unflatten(2, columns.shape[2:])
+    return torch.unflatten(torch.bmm(matrix, columns.flatten(2)), 2, columns.shape[2:])
 
 
 class DispersiveKernel(Kernel):

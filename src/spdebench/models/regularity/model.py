@@ -137,11 +137,12 @@ class TrunkOnTrees(TreeModel):
     def decode(self, *channels: Tensor) -> Tensor:
         """u from groups of channels (B, T, X.., C); the lift is affine, so it is applied to each group separately."""
         places = self._places(channels[0])
-        *weights, last = self.lift.weight.split([*(c.shape[-1] for c in channels), places.shape[-1]], dim=1)
+        *weights, last = torch.split(self.lift.weight, [*(c.shape[-1] for c in channels), places.shape[-1]], dim=1)
         h = functional.linear(places, last, self.lift.bias)
         for values, weight in zip(channels, weights, strict=True):
             h = h + linear(values, weight)
-        return self.trunk(h) * self.solution.size
+        out: Tensor = self.trunk(h)
+        return out * self.solution.size
 
     def _places(self, field: Tensor) -> Tensor:
         points = tuple(field.shape[2:-1])
