@@ -1,4 +1,4 @@
-"""Random initial data, drawn by the stream of the noise under another purpose: a function of (seed, sample)."""
+"""Random initial data, drawn from the same stream as the noise under another purpose: a function of (seed, sample)."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def plane_waves(grid: Grid, seed: int, samples: Sequence[int], device: torch.dev
 
 
 FIELD_TRUNCATION = 62
-"""J of a Gaussian field: |k_i| <= 31, all that 64 points an axis resolve, on every grid the same."""
+"""J of a Gaussian field: |k_i| <= 31, all modes that 64 points per axis resolve; the same on every grid."""
 
 
 def gaussian_field(

@@ -11,8 +11,9 @@ import torch
 from torch import Tensor
 
 from spdebench.equations import renormalise
-from spdebench.equations.base import Equation, Map, Monomial, Renormalisation, Rule
+from spdebench.equations.base import Equation, Map, Renormalisation
 from spdebench.equations.initial import perturbed
+from spdebench.equations.rule import Monomial, Rule
 from spdebench.errors import UserError
 from spdebench.grids import Grid
 from spdebench.noise import Basis, make_basis, spectra
@@ -29,7 +30,7 @@ class KPZ(Equation, name="kpz"):
       none   0.
       paper  lambda sigma^2 sum_{k in Z} phi^2(k eps), about lambda sigma^2 J: what the paper prints. It is twice the
              Ito correction, and its sum runs past the noise's own cut-off.
-      exact  lambda (E (D X)^2 + sigma^2 phi^2(0)/2), X the stationary linear solution of the very scheme, step and
+      exact  lambda (E (D X)^2 + sigma^2 phi^2(0)/2), X the stationary linear solution by the scheme, step and
              modes in use. As the step goes to 0 this is the Cole-Hopf constant lambda sigma^2/2 sum phi^2(k eps) over
              the modes in use, the zero mode included, with which E exp(lambda h(t)) = exp(t d_xx) exp(lambda h_0). The
              transient lambda E (D X)^2(t) from X(0) = 0 differs from it by a finite amount, since the modes need their
@@ -112,6 +113,7 @@ class KPZ(Equation, name="kpz"):
         return perturbed(torch.sin(x) + torch.cos(x), self.kappa, grid, seed, samples)
 
     def counterterm(self) -> float:
+        """C, which `drift` and `nonlinear` subtract."""
         return renormalise.kpz_counterterm(self)
 
     @property

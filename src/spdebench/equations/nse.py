@@ -11,8 +11,9 @@ from typing import Any, ClassVar, Literal
 import torch
 from torch import Tensor
 
-from spdebench.equations.base import Equation, Map, Monomial, Rule
+from spdebench.equations.base import Equation, Map
 from spdebench.equations.initial import gaussian_field
+from spdebench.equations.rule import Monomial, Rule
 from spdebench.errors import UserError
 from spdebench.grids import Grid
 from spdebench.noise import Lattice, make_basis, spectra
@@ -28,7 +29,7 @@ class NSE(Equation, name="nse"):
 
     u = (psi_y, -psi_x), -Laplacian psi = omega; f = forcing (sin + cos)(2 pi (x+y)); t in [0, 1]. Paper, Tables 1 and
     2: viscosity 1e-4, forcing 0.1, sigma 0.005, J = 32..256, 64 x 64 points of which 16 x 16 are stored, 1000 steps of
-    which every tenth is stored. J = 64 here by default, the most that the grid sees without folding.
+    which every tenth is stored. J = 64 here by default, the largest J that does not alias on the grid.
 
     Noise: the sum of ``fields`` independent copies of W = sum sqrt(lambda_k) beta_k e_k, which has the law of one copy
     times sqrt(fields) and is drawn so. lambda_k = exp(-alpha |k|^2) (``spectrum`` paper) or exp(-alpha |2 pi k|^2)
@@ -93,7 +94,7 @@ class NSE(Equation, name="nse"):
         super()._validate()
         if self.strided and self.solve_points % self.points:
             raise UserError(
-                f"nse: storage=stride takes every so-many-th point, but solve_points={self.solve_points} is not a "
+                f"nse: storage=stride stores a subset of the points, but solve_points={self.solve_points} is not a "
                 f"multiple of points={self.points}; use storage=spectral"
             )
 

@@ -11,9 +11,10 @@ import torch
 from torch import Tensor
 
 from spdebench.equations import renormalise
-from spdebench.equations.base import Equation, Map, Monomial, Renormalisation, Rule
+from spdebench.equations.base import Equation, Map, Renormalisation
 from spdebench.equations.cubic import Cubic
 from spdebench.equations.initial import perturbed
+from spdebench.equations.rule import Monomial, Rule
 from spdebench.grids import Grid
 
 
@@ -28,7 +29,7 @@ class Phi42(Equation, name="phi42"):
       none   0, the bare equation by the same scheme: what differs from the others is the counter-term alone.
       paper  sigma^2 (t + sum_{0 < |k| <= J} (1 - e^{-2 l t})/(2 l)), l = 4 pi^2 |k|^2: the paper's Algorithm 1. Its
              ball |k| <= J has more modes than the noise.
-      exact  E X^2 of the very modes, grid and scheme in use, folding included.
+      exact  E X^2 of the modes, grid and scheme in use, aliasing included.
 
     Edition ``paper``: Algorithm 2, X by Crank-Nicolson with the five-point eigenvalues and v by explicit Euler.
     Edition ``converged``: Fourier Galerkin on a grid that resolves J and ETDRK4, noise constant on stored intervals, a
@@ -53,8 +54,8 @@ class Phi42(Equation, name="phi42"):
     remarks: ClassVar[str] = (
         "The authors' code adds 3v to the drift (3u without renormalisation), treats a closed grid as periodic, and "
         "lags the noise of the bare equation by one step; here both solve the text's equation by one scheme. The "
-        "paper's constant sums the ball |k| <= J, the noise has |k_i| <= J/2 and folds on 32 points for J > 32: a(t) "
-        "and E X^2 differ (renormalisation=exact mends it)."
+        "paper's constant sums the ball |k| <= J, the noise has |k_i| <= J/2 and aliases on 32 points for J > 32: a(t) "
+        "and E X^2 differ (renormalisation=exact takes the latter)."
     )
 
     def resolved_points(self) -> int:

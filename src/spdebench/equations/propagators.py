@@ -113,11 +113,11 @@ class Propagator(ABC):
         return still + (1 - decay[moving] ** n[:, None]) @ each
 
     def interval_variance(self, symbol: Tensor, weights: Tensor, interval: float, steps: int, count: int) -> Tensor:
-        """The variance that the drift sees on the noise intervals n = 0..count-1: here that at their starts."""
+        """E X^2 where the drift is taken, for the noise intervals n = 0..count-1: here at their starts."""
         return self.variance(symbol, weights, interval, steps, count)[:-1]
 
     def stationary(self, symbol: Tensor, weights: Tensor, interval: float, steps: int) -> Tensor:
-        """w_k E|X_k|^2 of each mode in the stationary state as the drift sees it, sigma = 1, L < 0."""
+        """w_k E|X_k|^2 of each mode in the stationary state, where the drift is taken; sigma = 1, L < 0."""
         decay, gain = (x.abs() ** 2 for x in self.response(symbol, interval, steps))
         return weights * gain * interval / (1 - decay)
 
@@ -143,7 +143,7 @@ class Theta(Propagator):
         return 1 / self.denominator(symbol, tau)
 
     def stationary(self, symbol: Tensor, weights: Tensor, interval: float, steps: int) -> Tensor:
-        """One implicit Euler step an interval: w h/((1 - h L)^2 - 1)."""
+        """One implicit Euler step per interval: w h/((1 - h L)^2 - 1)."""
         if self.theta == 1 and steps == 1:
             return weights * interval / (self.denominator(symbol, interval) ** 2 - 1)
         return super().stationary(symbol, weights, interval, steps)

@@ -38,10 +38,10 @@ def relaxed(rates: Tensor, weights: Tensor, times: Tensor) -> Tensor:
 
 
 def mode_rates(eq: Equation) -> tuple[Tensor, Tensor]:
-    """l_k = -L(k mod N), as the solving grid sees the modes |k_i| <= J/2 of the noise, and their weights.
+    """l_k = -L(k mod N) for the modes |k_i| <= J/2 of the noise on the solving grid, and their weights.
 
     One entry for each k with k_i >= 0; the weight is the number of its sign changes over the volume. A mode beyond the
-    grid folds onto k mod N with all its variance, and one at Nyquist, where the grid loses the sine, has the variance
+    grid aliases onto k mod N with all its variance, and one at Nyquist, where the grid loses the sine, has the variance
     of its cosine doubled, so E X^2 = sigma^2 sum_k w_k g(l_k) is exact there as well.
     """
     grid, top = eq.solving_grid, eq.truncation // 2
@@ -201,13 +201,13 @@ def kpz_stationary_slope(eq: KPZ) -> float:
     """
     grid, h = eq.solving_grid, eq.horizon / eq.noise_steps
     noise = eq.wiener(grid)
-    # E|dW_k|^2/h for every grid coefficient, folding and the Nyquist convention included
+    # E|dW_k|^2/h for every grid coefficient, aliasing and the Nyquist convention included
     k = torch.arange(noise.basis.pairs)
     power = torch.zeros(grid.spectral_shape[0], dtype=torch.float64)
     n = grid.points[0]
     for harmonic, root in zip(k.tolist(), noise.roots[:, 0].tolist(), strict=True):
         slot = min(harmonic % n, n - harmonic % n)
-        double = slot == 0 or 2 * slot == n  # the grid sees 2 Re c
+        double = slot == 0 or 2 * slot == n  # the grid holds 2 Re c
         power[slot] += root**2 * (2.0 if double and harmonic else 1.0)
     variance = _propagator(eq).stationary(eq.symbol(grid)[1:], eq.sigma**2 * power[1:], h, eq.substeps)
     slope = grid.derivative(0, difference=eq.differences).abs()[1:]

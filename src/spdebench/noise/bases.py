@@ -127,7 +127,7 @@ class Fourier(Lattice):
     """1/sqrt(V), sqrt(2/V) cos(kappa.x), sqrt(2/V) sin(kappa.x), kappa_i = 2 pi k_i/L_i: (J+1)^d functions, periodic.
 
     One of k and -k is taken for all |k_i| <= J/2. The pair (a, b) of k gives the coefficient c_k = (a + ib)/sqrt(2V)
-    of exp(i kappa.x). On N points k is seen as k mod N. At Nyquist, where k and -k look alike, the grid sees
+    of exp(i kappa.x). On N points k equals k mod N. At Nyquist, where k and -k agree at the points, the grid has
     sqrt(2/V) a cos(kappa.x): the cosine with its full weight (variance 2/V, so that in one dimension
     Var dW/dt = (J+1)/L holds for J = N too) and nothing of the sine.
     """
@@ -177,7 +177,7 @@ class Fourier(Lattice):
         torch.mul(z[..., :kept], scale, out=out[..., :kept])
         out[..., kept:] = 0
         constant = z[..., 0].real * math.sqrt(2)
-        for centre in range(n, self.top + half, n):  # harmonics centre - m and centre + m are seen as -m and m
+        for centre in range(n, self.top + half, n):  # harmonics centre - m and centre + m alias onto -m and m
             low, high = max(1, centre - self.top), min(inner, self.top - centre)
             if low <= inner:
                 out[..., low : inner + 1] += z[..., centre - inner : centre - low + 1].flip(-1).conj() * scale
@@ -199,7 +199,7 @@ class Fourier(Lattice):
 class Sine(Lattice):
     """prod_i sqrt(2/L_i) sin(k_i pi x_i/L_i), k_i = 1..J: J^d functions, zero on the boundary.
 
-    A pair drives two neighbours along the last axis, k_d = 2m+1 and 2m+2. On N points k > N is seen as -(2N - k).
+    A pair drives two neighbours along the last axis, k_d = 2m+1 and 2m+2. On N points k > N aliases onto -(2N - k).
     """
 
     name = "sine"
@@ -239,7 +239,7 @@ class Sine(Lattice):
         out = beta.new_zeros((*z.shape[:-1], n))
         top = min(n - 1, self.functions)
         out[..., 1 : top + 1] = beta[..., :top]
-        for centre in range(2 * n, self.functions + n, 2 * n):  # k = centre - m is seen as -m, centre + m as m
+        for centre in range(2 * n, self.functions + n, 2 * n):  # k = centre - m aliases onto -m, centre + m onto m
             low, high = max(1, centre - self.functions), min(n - 1, self.functions - centre)
             if low < n:
                 out[..., low:] -= beta[..., centre - n : centre - low].flip(-1)

@@ -56,7 +56,7 @@ def _mixed(h: Tensor) -> Tensor:
 
 
 def sample_states(seed: int, purpose: str, samples: Sequence[int] | Tensor, device: torch.device | str) -> Tensor:
-    """r of the formula: one 64-bit state a sample."""
+    """r of the formula: one 64-bit state per sample."""
     index = torch.as_tensor(samples, dtype=torch.int64, device=device)
     root = _mixed(torch.tensor([_signed(seed)], dtype=torch.int64, device=device))
     root = _mixed(root + _signed(_GOLDEN * PURPOSES[purpose]))

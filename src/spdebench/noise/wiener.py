@@ -1,4 +1,4 @@
-"""W(t,x) = sum_q sqrt(lambda_q) beta_q(t) phi_q(x): a truncated Wiener process seen on a grid.
+"""W(t,x) = sum_q sqrt(lambda_q) beta_q(t) phi_q(x): a truncated Wiener process on a grid.
 
 One realisation, (seed, sample), is the same at every truncation, dyadic time step, grid, batch and device.
 """
@@ -24,7 +24,7 @@ CUDA_BLOCK = 1 << 26
 class Wiener:
     """A basis, the square roots of its eigenvalues (pairs, 2), a grid, and whether the grid gets values or projections.
 
-    ``projected`` False: the series is evaluated at the grid points, where it folds if the grid is too coarse.
+    ``projected`` False: the series is evaluated at the grid points, where it aliases if the grid is too coarse.
     """
 
     basis: Basis
@@ -34,6 +34,7 @@ class Wiener:
 
     @property
     def folds(self) -> bool:
+        """Whether several functions of the series alias onto one coefficient."""
         return not self.projected and not self.basis.resolved_by(self.grid)
 
     @property

@@ -1,7 +1,7 @@
 """The one time loop: noise intervals in, stored frames out.
 
-On the processor a batch is solved a few samples at a time, so that what a step touches stays in the cache; samples do
-not know of each other, and the result does not depend on this.
+On the processor a batch is solved a few samples at a time, so that the fields of a step stay in the cache. Samples are
+independent, and the result does not depend on how they are grouped.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ def simulate(
 ) -> Trajectories:
     """Solve the equation for the samples of a seed: initial data and noise are functions of (seed, sample).
 
-    Computed in float64, given back as ``out_dtype``; ``every`` keeps each so-many-th frame only.
+    Computed in float64, given back as ``out_dtype``; only every ``every``-th frame is kept.
     """
     grid = equation.solving_grid
     wiener = equation.wiener(grid)
@@ -95,11 +95,12 @@ def _increments(wiener: Wiener, scheme: Scheme, seed: int, samples: Sequence[int
 def solve(equation: Equation, u0: Tensor, dw: Tensor) -> Tensor:
     """u (N T X..) for given initial data u0 (N X..) and increments dw (N T X.., dw[:,0] ignored) on the stored grid.
 
-    From a stored u0 and dw this gives back the stored u, up to the rounding of float32, where storage dropped nothing:
-    edition ``paper`` of all but wave and nse. Where frames were dropped (wave: 5 steps a frame, nse: 10) a sum of
-    increments is spread evenly over its steps; where points or modes were dropped (nse, edition ``converged``) the
-    noise and the initial datum lack what the stored grid does not see. The difference is part of the floor that a
-    dataset's card states.
+    From a stored u0 and dw this gives the stored u again, up to the rounding of float32, if the file holds every step
+    and every point of the solver: edition ``paper`` of all equations but wave and nse. If the file holds only some time
+    steps (every fifth of wave, every tenth of nse), an increment is spread evenly over its steps; if it holds only some
+    points or modes (nse, edition ``converged``), the noise and the initial datum lack the modes that the stored grid
+    does not resolve. The card of a dataset states the difference.
+
     ``dw`` may have ``frames`` or ``steps`` intervals; the result has ``frames`` + 1 frames, in float64.
     """
     u0, dw = torch.as_tensor(u0), torch.as_tensor(dw)
@@ -152,8 +153,7 @@ def _advance(equation: Equation, scheme: Scheme, u0: Tensor, increments: Iterabl
 
 
 def _stored(values: Tensor, spectral: bool, equation: Equation) -> Tensor:
-    """What the stored points see of values (or coefficients) on the solving grid: its low modes, or every so-many-th
-    point."""
+    """Values (or coefficients) on the solving grid as values at the stored points: its low modes, or some points."""
     grid, stored = equation.solving_grid, equation.grid
     if equation.strided or grid.points == stored.points:
         field = grid.inverse(values) if spectral else values
@@ -171,7 +171,7 @@ def _between(source: Grid, target: Grid, field: Tensor) -> Tensor:
 
 
 def _guard(equation: Equation, u: Tensor, samples: Sequence[int]) -> None:
-    """Refuse non-finite trajectories, naming sample, step and a remedy."""
+    """Refuse non-finite trajectories; the message names the sample, the step and a remedy."""
     bad = ~torch.isfinite(u.flatten(2).sum(-1))  # a sum is finite only if all its terms are, and cheap
     if not bool(bad.any()):
         return

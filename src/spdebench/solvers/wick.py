@@ -42,11 +42,11 @@ class Wick(Scheme, name="wick"):
 
     def step(self, state: State, dw: Tensor) -> State:
         x, v, u, n = state
-        rough, smooth, strokes = (torch.view_as_real(c) for c in (x, v, dw))
+        rough, smooth, noise = (torch.view_as_real(c) for c in (x, v, dw))
         for _ in range(self.substeps):
             slope = self.grid.transform(self.drift(u).add_(u, alpha=self.counterterm_rate(n)))
             smooth.mul_(self.growth).add_(torch.view_as_real(slope), alpha=self.tau)
-            rough.mul_(self.decay).addcmul_(strokes, self.gain)
+            rough.mul_(self.decay).addcmul_(noise, self.gain)
             u = self.grid.inverse(x + v)
         return x, v, u, n + 1
 

@@ -1,4 +1,4 @@
-"""I, the inverse of d_t - L, on the frames of a setting: one matrix over time a mode.
+"""I, the inverse of d_t - L, on the frames of a setting: one matrix over time for each mode.
 
     I[p]_n = sum_{m <= n} K_{n-m} p_m,    I_c = A^n u0,    both by the steps of `schemes`
 
@@ -113,7 +113,7 @@ class DispersiveKernel(Kernel):
 
         int_0^h S_{h-s} d(a b) ds = (A B - S_h[(S_-h A)(S_-h B)])/(3 c) + h (a' d b + b' d a)      at the end of it,
 
-    as in `solvers/dispersive.py`; I[d a] of one factor is h d a an interval, the flow commuting with d.
+    as in `solvers/dispersive.py`; I[d a] of one factor gains h d a in each interval, because the flow commutes with d.
     """
 
     symbols: Tensor
