@@ -284,8 +284,8 @@ class Equation(ABC):
         """u_0 at the grid points, (samples, points); random parts by the same stream as the noise."""
 
     def velocity(self, grid: Grid, device: torch.device | str = "cpu") -> Tensor:
-        """u_t at t=0 for equations of order 2."""
-        raise NotImplementedError(f"{self.name} is of first order in time")
+        """u_t at t=0 at the grid points, for equations of order 2."""
+        raise UserError(f"{self.name}: an equation of order 2 in time needs a method `velocity`, u_t at t=0")
 
     def counterterm_rates(self) -> Sequence[float]:
         """m_n of the noise intervals n = 0, 1, ..: renormalisation adds m_n u to the drift; empty where it does not."""

@@ -34,9 +34,13 @@ class NormalForm(Scheme, name="normal_form"):
 
     @classmethod
     def missing(cls, equation: Equation, grid: Grid) -> list[str]:
-        known = equation.quadratic_dispersion()
-        needs = [] if known and min(known) > 0 else ["an equation other than u_t = -a u_xxx + b (u^2)_x, a, b > 0"]
-        return super().missing(equation, grid) + needs
+        lacking = super().missing(equation, grid)
+        if not lacking:
+            known = equation.quadratic_dispersion()
+            third = grid.derivative(0) * grid.laplacian()
+            if not known or min(known) <= 0 or not torch.allclose(equation.symbol(grid), -known[0] * third):
+                lacking.append("an equation other than u_t = -a u_xxx + b (u^2)_x, a, b > 0")
+        return lacking
 
     def prepare(self) -> None:
         known = self.equation.quadratic_dispersion()
