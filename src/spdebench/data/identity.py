@@ -19,7 +19,7 @@ LAYOUT = 1
 
 @dataclass(frozen=True, kw_only=True)
 class DatasetSpec:
-    """Everything that the numbers of a file depend on. ``chunk`` samples are solved together."""
+    """Everything on which the numbers of a file depend. ``chunk`` samples are solved together."""
 
     equation: Equation
     n: int
@@ -51,7 +51,7 @@ class DatasetSpec:
 
     @property
     def row_group(self) -> int:
-        """Rows a Parquet row group: about 2 MB, 64 at most."""
+        """Rows per Parquet row group: about 2 MB, 64 at most."""
         return max(1, min(64, self.chunk, (2 << 20) // self.sample_bytes))
 
     @property

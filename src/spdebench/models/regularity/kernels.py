@@ -3,10 +3,10 @@
     I[p]_n = sum_{m <= n} K_{n-m} p_m,    I_c = A^n u0,    both by the steps of `schemes`
 
 The noise is constant on an interval and enters at the frame that ends it; xi times a field tau is xi_n tau_{n-1} at the
-left end of the interval and xi_n tau_n at the right one.
+left end of the interval and xi_n tau_n at the right end.
 
-The reference multiplies by one dense matrix over all (t, x), knows the heat equation by implicit Euler only, and
-carries u0 with the Dirichlet matrix on a periodic box; here boundary, step and scheme are those of the setting.
+The reference code multiplies by one dense matrix over all (t, x), has the heat equation by implicit Euler only, and
+propagates u0 with the Dirichlet matrix on a periodic box; here boundary, step and scheme are those of the setting.
 """
 
 from __future__ import annotations
@@ -30,8 +30,8 @@ def _matrix(lags: Tensor, delay: int = 0) -> Tensor:
 
 
 class Kernel(nn.Module):
-    """I for one setting. Fields are (..., T, X..); the matrices over (n, m) of all modes are applied as one batched
-    product: no loop over time, nor in its gradient."""
+    """I for one setting, on fields (..., T, X..). The matrices over (n, m) of all modes are applied as one batched
+    product, so that neither the value nor the gradient loops over time."""
 
     velocity: Tensor
 
@@ -53,7 +53,7 @@ class Kernel(nn.Module):
         self._keep("carry", drift.powers(unit[..., 0], self.frames).flatten(1).T[..., None])
         moving = torch.zeros(self.frames, *self.grid.points, dtype=torch.float64)
         if equation.order == 2:
-            source = max(equation.solving_grid, self.grid, key=lambda g: g.points)  # where the data have its modes from
+            source = max(equation.solving_grid, self.grid, key=lambda g: g.points)  # the grid whose modes the data have
             start = source.resize(source.transform(equation.velocity(source)), self.grid)
             moving = self.grid.inverse(drift.powers(unit[..., 1], self.frames) * start)
         self.register_buffer("velocity", moving.float(), persistent=False)
@@ -66,7 +66,7 @@ class Kernel(nn.Module):
 
     # --- what I does ----------------------------------------------------------------------------------------------
     def datum(self, u0: Tensor) -> Tensor:
-        """I_c: u0 (B X..) carried by the linear part, with the equation's velocity where there is one."""
+        """I_c: u0 (B X..) propagated by the linear part, with the equation's initial velocity if its order is 2."""
         return self._along_time("carry", u0.unsqueeze(-self.grid.dim - 1)) + self.velocity
 
     def noise(self, xi: Tensor) -> Tensor:
@@ -106,10 +106,9 @@ def _times(matrix: Tensor, columns: Tensor) -> Tensor:
 
 
 class DispersiveKernel(Kernel):
-    """I for u_t = -a u_xxx + p: no frame resolves how a product turns between frames, its normal form does.
+    """I for u_t = -c u_xxx + p. Products oscillate too fast for the frames; the normal form integrates them exactly.
 
-    For a and b that the flow S_h carries over the interval, with A, B their primitives (means a', b' apart) and c the
-    dispersion, exactly
+    For a and b that the flow S_h propagates over the interval, A and B their primitives without the means a', b':
 
         int_0^h S_{h-s} d(a b) ds = (A B - S_h[(S_-h A)(S_-h B)])/(3 c) + h (a' d b + b' d a)      at the end of it,
 
