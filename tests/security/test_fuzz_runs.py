@@ -27,7 +27,7 @@ from spdebench.report.tables import FORMATS, render
 from spdebench.tasks import Task, TaskSpec
 from spdebench.training import open_run, train
 from spdebench.training.options import TrainOptions
-from spdebench.training.words import alternatives, sort_words
+from spdebench.training.overrides import alternatives, sort_overrides
 from tiny_tables import made_up, tiny_table
 
 
@@ -197,9 +197,9 @@ def test_any_value_for_any_option(cls, data):
 @cases(200)
 @given(st.lists(st.text(max_size=20), max_size=4), st.text(max_size=8))
 def test_any_words(words, key):
-    found = obeys_the_law(lambda: spec.parse_words([*words, f"{key}=1"]))
+    found = obeys_the_law(lambda: spec.parse_overrides([*words, f"{key}=1"]))
     if found is not None:
-        obeys_the_law(lambda: sort_words("fno", found))
+        obeys_the_law(lambda: sort_overrides("fno", found))
         obeys_the_law(lambda: alternatives("fno", found))
 
 

@@ -42,7 +42,7 @@ def data(
     if equation:
         cases = {
             " ".join([equation, *(words or [])]): spec.build(
-                EQUATIONS[equation], spec.parse_words(words or []), equation
+                EQUATIONS[equation], spec.parse_overrides(words or []), equation
             )
         }
     else:

@@ -32,7 +32,7 @@ def generate(
 ) -> None:
     """Make a dataset: resumable, atomic, the same bytes for the same spec."""
     torch.set_num_threads(1)
-    chosen = spec.build(EQUATIONS[equation], spec.parse_words(words or []), equation)
+    chosen = spec.build(EQUATIONS[equation], spec.parse_overrides(words or []), equation)
     identity = data.DatasetSpec(equation=chosen, n=n, seed=seed, chunk=chunk)
     path = out / identity.file_name
     check_where(device, engine)

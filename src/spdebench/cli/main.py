@@ -25,7 +25,7 @@ from spdebench.cli import (
     train,
 )
 from spdebench.engines import keep_freed_memory
-from spdebench.errors import FoldingWarning, UserError
+from spdebench.errors import FoldingWarning, RenamedWarning, UserError
 from spdebench.registry import extend
 from spdebench.version import __version__
 
@@ -78,6 +78,7 @@ def main(arguments: list[str] | None = None) -> None:
     """Run the command line; every way out is an exit code."""
     keep_freed_memory()
     warnings.showwarning = _one_line  # type: ignore[assignment]
+    warnings.simplefilter("always", RenamedWarning)
     try:
         code = app(arguments, standalone_mode=False)
     except UserError as error:
@@ -113,7 +114,7 @@ def _fail(message: str) -> NoReturn:
 
 
 def _one_line(message: Any, category: type[Warning], filename: str, lineno: int, *rest: Any) -> None:
-    origin = "" if issubclass(category, FoldingWarning) else f" ({filename}:{lineno})"
+    origin = "" if issubclass(category, FoldingWarning | RenamedWarning) else f" ({filename}:{lineno})"
     sys.stderr.write(f"warning: {message}{origin}\n")
 
 

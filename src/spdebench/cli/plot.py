@@ -53,7 +53,7 @@ def plot(
     path = out or Path(f"{kind}-{Path(target).stem}.png")
     table = None
     if "equation" in inspect.signature(draw).parameters:
-        fields = spec.parse_words(words or [])
+        fields = spec.parse_overrides(words or [])
         if kind == "truncation":
             fields = {"sigma": "1", **fields}  # the paper's figure
         equation = spec.build(EQUATIONS[target], fields, target)

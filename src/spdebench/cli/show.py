@@ -73,7 +73,7 @@ def show(
         return
     if name not in EQUATIONS:
         raise unknown("equation, model, metric or scheme", name, [*EQUATIONS, *MODELS, *METRICS, *SCHEMES])
-    chosen = spec.build(EQUATIONS[name], spec.parse_words(words or []), name)
+    chosen = spec.build(EQUATIONS[name], spec.parse_overrides(words or []), name)
     facts = _equation_facts(chosen)
     if as_json:
         print_json(facts)
@@ -185,7 +185,7 @@ def _show_scheme(name: str, words: list[str], as_json: bool) -> None:
 
 
 def _show_metric(name: str, words: list[str], as_json: bool) -> None:
-    metric = spec.build(METRICS[name], spec.parse_words(words), f"metric {name}")
+    metric = spec.build(METRICS[name], spec.parse_overrides(words), f"metric {name}")
     options = {key: getattr(metric, key) for key in spec.fields_of(METRICS[name])}
     if as_json:
         print_json({"name": name, "formula": METRICS[name].formula(), "options": options})

@@ -13,7 +13,7 @@ from spdebench.tasks import Task
 from spdebench.training import Run, RunSpec
 from spdebench.training import train as fit
 from spdebench.training.identity import identify
-from spdebench.training.words import Request, sort_words
+from spdebench.training.overrides import Overrides, sort_overrides
 
 Model = Annotated[str, typer.Argument(help="Name of the model; see 'spdebench list models'.")]
 Data = Annotated[Path, typer.Argument(help="The dataset file.")]
@@ -44,7 +44,7 @@ def train(
     as_json: Json = False,
 ) -> None:
     """Train a model, choose it on validation, score it once on the test part; resumable, never done twice."""
-    request = sort_words(model, spec.parse_words(words or []))
+    request = sort_overrides(model, spec.parse_overrides(words or []))
     task = make_task(data, inputs, mix, request)
     planned = identify(model, task, request.config, request.options)
     there = (out / planned.name / "record.json").exists()
@@ -69,7 +69,7 @@ def train(
         _say_result(run, data, there)
 
 
-def make_task(data: Path, inputs: str, mix: list[Path] | None, request: Request) -> Task:
+def make_task(data: Path, inputs: str, mix: list[Path] | None, request: Overrides) -> Task:
     """The task that a command asks for."""
     fields: dict[str, Any] = {**request.task, **({"inputs": inputs} if inputs else {})}
     return Task([data, *(mix or [])], **fields)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -56,9 +55,9 @@ class Setting:
     def to_dict(self) -> dict[str, Any]:
         equation = None
         if self.equation is not None:
-            equation = {"name": self.equation.name, **dataclasses.asdict(self.equation)}
+            equation = {"name": self.equation.name, **spec.to_dict(self.equation)}
         return {
-            "grid": dataclasses.asdict(self.grid),
+            "grid": spec.to_dict(self.grid),
             "times": list(self.times),
             "inputs": self.inputs,
             "equation": equation,
@@ -72,7 +71,7 @@ class Setting:
         if values["equation"] is not None:
             fields = dict(values["equation"])
             name = fields.pop("name")
-            equation = spec.build(EQUATIONS[name], fields, name)
+            equation = spec.build(EQUATIONS[name], fields, name, stored=True)
         return Setting(grid, tuple(values["times"]), values["inputs"], equation)
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -152,7 +151,7 @@ class Task:
     @property
     def identity(self) -> dict[str, Any]:
         """Datasets and spec: what a run's name is made of."""
-        return {"datasets": [d.identity for d in self.datasets], "task": dataclasses.asdict(self.spec)}
+        return {"datasets": [d.identity for d in self.datasets], "task": spec.to_dict(self.spec)}
 
     @cached_property
     def train(self) -> Part:

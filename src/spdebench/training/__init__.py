@@ -9,12 +9,12 @@ from spdebench.training.provenance import provenance
 from spdebench.training.run import Run, open_run
 from spdebench.training.scoring import part_for, score_on
 from spdebench.training.sweep import sweep
-from spdebench.training.train import Means, train
+from spdebench.training.train import ExecutionOptions, train
 
 __all__ = [
     "Diverged",
+    "ExecutionOptions",
     "Fit",
-    "Means",
     "Paused",
     "RelativeLoss",
     "Run",

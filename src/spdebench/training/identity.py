@@ -74,11 +74,11 @@ class RunSpec:
 
     @property
     def train_options(self) -> TrainOptions:
-        return spec.build(TrainOptions, self.options, "training")
+        return spec.build(TrainOptions, self.options, "training", stored=True)
 
     @property
     def task_spec(self) -> TaskSpec:
-        return spec.build(TaskSpec, {k: v for k, v in self.task.items() if k != "equation"}, "task")
+        return spec.build(TaskSpec, {k: v for k, v in self.task.items() if k != "equation"}, "task", stored=True)
 
     @property
     def setting(self) -> Setting:
@@ -98,7 +98,7 @@ class RunSpec:
         if "equation" in self.task:
             fields = dict(self.task["equation"])
             name = fields.pop("name")
-            equation = spec.build(EQUATIONS[name], fields, name)
+            equation = spec.build(EQUATIONS[name], fields, name, stored=True)
         times = tuple(float(t) for t in first["times"][:: task.every])
         if len(times) < 2 or times[1] <= times[0]:
             raise ValueError("the times do not rise")
@@ -107,7 +107,7 @@ class RunSpec:
     def build(self) -> OperatorModel:
         """The model as it starts: weights are a function of the seed, the caller's random state is left alone."""
         cls = MODELS[self.model]
-        config = spec.build(cls.config_class, self.config, f"model {self.model}")
+        config = spec.build(cls.config_class, self.config, f"model {self.model}", stored=True)
         for key, value in self.config.items():
             if isinstance(value, int) and abs(value) > LARGEST_FIELD:
                 raise UserError(f"model {self.model}: {key} must be at most {LARGEST_FIELD}, got {value}")
@@ -152,10 +152,10 @@ def identify(model: str | OperatorModel, task: Task, config: Mapping[str, Any], 
         initial = weights_digest(model) if model.trainable else ""
     return RunSpec(
         model=name,
-        config=dataclasses.asdict(chosen),
+        config=spec.to_dict(chosen),
         datasets=tuple(identity["datasets"]),
         task=identity["task"],
-        options=dataclasses.asdict(options_for(name, setting, **given)),
+        options=spec.to_dict(options_for(name, setting, **given)),
         initial=initial,
     )
 
@@ -181,10 +181,10 @@ def plan(
     cls.supports(setting)
     return RunSpec(
         model=model,
-        config=dataclasses.asdict(cls.configure(setting, config or {})),
+        config=spec.to_dict(cls.configure(setting, config or {})),
         datasets=tuple(d.to_dict() for d in datasets),
-        task=dataclasses.asdict(chosen),
-        options=dataclasses.asdict(options_for(model, setting, **(options or {}))),
+        task=spec.to_dict(chosen),
+        options=spec.to_dict(options_for(model, setting, **(options or {}))),
     )
 
 

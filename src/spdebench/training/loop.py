@@ -64,9 +64,9 @@ class Fit:
         self.learner = Learner(
             model=model,
             forward=torch.compile(model, dynamic=False) if options.compile else model,
-            optimiser=adam(model, options.lr, options.weight_decay, self.device),
+            optimiser=adam(model, options.learning_rate, options.weight_decay, self.device),
             loss=loss,
-            clip=options.clip,
+            clip=options.clip_norm,
             autocast=partial(bfloat16, self.device) if options.precision == "bfloat16" else full_precision,
             total=self._totals[0],
         )
@@ -86,8 +86,8 @@ class Fit:
     # --- the loop -------------------------------------------------------------------------------------------------
     @property
     def finished(self) -> bool:
-        stop = self.options.stop
-        return self.epoch >= self.options.epochs or (stop > 0 and self._waited >= stop)
+        patience = self.options.early_stop_patience
+        return self.epoch >= self.options.epochs or 0 < patience <= self._waited
 
     def run_epoch(self) -> dict[str, Any]:
         """One epoch and its line of the log: epoch, train, val, lr, seconds."""
@@ -106,7 +106,7 @@ class Fit:
         train, val = train / len(self.train_data), val / self._val_kept
         self.epoch += 1
         if not (math.isfinite(train) and math.isfinite(val)):
-            raise Diverged(f"loss became non-finite at epoch {self.epoch}; try a smaller lr (it was {lr:g})")
+            raise Diverged(f"loss became non-finite at epoch {self.epoch}; try a smaller learning_rate (it was {lr:g})")
         self._judge(val)
         self.schedule.advance(val)
         seconds = round(time.perf_counter() - start, 6)
@@ -116,11 +116,11 @@ class Fit:
     def _batches(self) -> Iterator[Tensor]:
         generator = torch.Generator().manual_seed(epoch_seed(self.options.seed, self.epoch))
         order = torch.randperm(len(self.train_data), generator=generator).to(self.train_data.device)
-        return iter(order.split(self.options.batch))
+        return iter(order.split(self.options.batch_size))
 
     def _make_steps(self) -> None:
         """A step for full batches and one for what is left over; graphs of both where wanted."""
-        n, batch = len(self.train_data), self.options.batch
+        n, batch = len(self.train_data), self.options.batch_size
         for size in {min(batch, n), n % batch} - {0}:
             feed = make_feed(self.train_data, self._train_scale, size, self.device)
             self._steps[size] = Step(self.learner, feed, size)
@@ -149,7 +149,7 @@ class Fit:
         if val < self.best:
             self.best, self.best_epoch = val, self.epoch
             self._keep()
-        if val < self._mark * (1 - self.options.delta):
+        if val < self._mark * (1 - self.options.early_stop_delta):
             self._mark, self._waited = val, 0
         else:
             self._waited += 1

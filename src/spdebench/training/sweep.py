@@ -13,9 +13,9 @@ from spdebench.errors import UserError
 from spdebench.tasks import Task
 from spdebench.training.identity import identify
 from spdebench.training.loop import Diverged
+from spdebench.training.overrides import sort_overrides
 from spdebench.training.run import Run
 from spdebench.training.train import split_options, train
-from spdebench.training.words import sort_words
 
 
 @dataclass(frozen=True)
@@ -52,17 +52,17 @@ def sweep(
     Trained without test, each is the run that `train` would make: trained again it is only tested.
     """
     trials = combinations(choices)
-    requests = [sort_words(model, values) for values in trials]
+    requests = [sort_overrides(model, values) for values in trials]
     if any(request.task for request in requests):
         raise UserError("a sweep keeps to one task; sweep the model's fields and the training options")
-    means, fixed = split_options(options)
+    execution, fixed = split_options(options)
     for request in requests:  # all of them must make sense before the first is trained
         identify(model, task, request.config, {**fixed, **request.options})
     found = []
     for number, (values, request) in enumerate(zip(trials, requests, strict=True), 1):
         if report:
             report(number, len(trials), values)
-        given = {**vars(means), **fixed, **request.options}
+        given = {**vars(execution), **fixed, **request.options}
         try:
             run = train(model, task, out=out, device=device, config=request.config, test=False, **given)
             found.append(Trial(values, run.val, run))

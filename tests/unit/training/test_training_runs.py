@@ -21,7 +21,7 @@ from spdebench.training import checkpoints, folder, part_for, score_on
 from spdebench.training.loop import Fit
 from spdebench.training.provenance import commit
 
-FEW = {"epochs": 6, "batch": 8, "lr": 1e-2, "checkpoint": 0}
+FEW = {"epochs": 6, "batch_size": 8, "learning_rate": 1e-2, "checkpoint": 0}
 
 
 def weights(run) -> dict[str, torch.Tensor]:
@@ -233,7 +233,7 @@ def test_no_leak(path, tmp_path):
     """Markers in validation and test rows reach neither normalisation nor features nor weights."""
     task = Task(path)
     rows = task.spec.rows(40)
-    clean = sb.train("tiny", task, out=tmp_path / "clean", stop=0, scheduler="none", **FEW)
+    clean = sb.train("tiny", task, out=tmp_path / "clean", early_stop_patience=0, scheduler="none", **FEW)
     last = {k: v.clone() for k, v in _last_weights(task, tmp_path / "a").items()}
     for part, names in (("test", ("train", "val")), ("val", ("train",))):
         marked = Task(planted(path, tmp_path / part, rows[part]))
@@ -243,7 +243,7 @@ def test_no_leak(path, tmp_path):
         marked = Task(marked.datasets[0])
         assert all(torch.equal(last[k], v) for k, v in _last_weights(marked, tmp_path / f"last-{part}").items())
         if part == "test":  # validation chooses the epoch; the test part changes nothing but the scores
-            run = sb.train("tiny", marked, out=tmp_path / "marked", stop=0, scheduler="none", **FEW)
+            run = sb.train("tiny", marked, out=tmp_path / "marked", early_stop_patience=0, scheduler="none", **FEW)
             assert all(torch.equal(weights(run)[k], v) for k, v in weights(clean).items())
             assert timeless(run) == timeless(clean) and run.val == clean.val
             assert run.scores["rel_l2"].value != clean.scores["rel_l2"].value
@@ -261,7 +261,7 @@ def _last_weights(task: Task, out: Path) -> dict[str, torch.Tensor]:
 
     Fit.run_epoch = run_epoch
     try:
-        sb.train("tiny", task, out=out, test=False, stop=0, scheduler="none", **FEW)
+        sb.train("tiny", task, out=out, test=False, early_stop_patience=0, scheduler="none", **FEW)
     finally:
         Fit.run_epoch = true
     return kept
@@ -286,11 +286,13 @@ def test_sweep_sorts_by_validation_and_never_reads_the_test_part(path, tmp_path)
     from spdebench.training import sweep
 
     task = Task(path)
-    trials = sweep("tiny", task, {"lr": ["1e-2", "1e30", "1e-4"], "width": ["4"]}, out=tmp_path, epochs=3, batch=8)
-    assert [t.values["lr"] for t in trials] == ["1e-2", "1e-4", "1e30"] and trials[0].val < trials[1].val
+    trials = sweep(
+        "tiny", task, {"learning_rate": ["1e-2", "1e30", "1e-4"], "width": ["4"]}, out=tmp_path, epochs=3, batch_size=8
+    )
+    assert [t.values["learning_rate"] for t in trials] == ["1e-2", "1e-4", "1e30"] and trials[0].val < trials[1].val
     assert trials[2].val is None and "non-finite" in trials[2].note
     assert task.test.reads == 0 and not list(tmp_path.glob("*/record.json"))
-    run = sb.train("tiny", task, out=tmp_path, config={"width": 4}, lr=1e-2, epochs=3, batch=8)
+    run = sb.train("tiny", task, out=tmp_path, config={"width": 4}, learning_rate=1e-2, epochs=3, batch_size=8)
     assert run.path == trials[0].run.path and run.val == trials[0].val
     with pytest.raises(sb.UserError, match="did you mean 'width'"):
         sweep("tiny", task, {"widht": [1, 2]}, out=tmp_path)
@@ -334,7 +336,7 @@ def test_bad_requests_are_one_line(task, path, tmp_path, monkeypatch):
         ({"ephocs": 3}, "unknown option 'ephocs'; did you mean 'epochs'"),
         ({"grpah": True}, "did you mean 'graph'"),
         ({"device": "cuda"}, "use --device cpu"),
-        ({"lr": 1e30, "epochs": 5}, "non-finite at epoch"),
+        ({"learning_rate": 1e30, "epochs": 5}, "non-finite at epoch"),
         ({"config": {"widht": 3}}, "did you mean 'width'"),
         ({"tensorboard": True}, r"spdebench\[tensorboard\]"),
     ]:
