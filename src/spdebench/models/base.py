@@ -173,12 +173,16 @@ class OperatorModel(nn.Module):
         }
 
 
-def build(name: str, task: Task | Setting, **config: Any) -> OperatorModel:
+def model(name: str, task: Task | Setting, **config: Any) -> OperatorModel:
     """Build the model ``name`` for a task; settings that are not given are the paper's for this data."""
     setting = task if isinstance(task, Setting) else task.setting
     cls = MODELS[name]
     cls.supports(setting)
     return cls(setting, cls.configure(setting, config))
+
+
+build = model
+"""The former name of `model`."""
 
 
 def _numbers(values: Sequence[int]) -> str:
