@@ -18,7 +18,7 @@ from spdebench.solvers import simulate, solve
 from spdebench.version import __version__
 
 _KNOWN_PAIR = complex(-0.06845878151150003, 0.3944845926876499)  # seed 0, sample 7, node 3, mode 5
-_NEEDED = ("torch", "numpy", "scipy", "pandas", "pyarrow", "typer", "rich", "matplotlib", "PyYAML", "Jinja2")
+_NEEDED = ("torch", "numpy", "scipy", "pandas", "pyarrow", "typer", "rich", "matplotlib", "safetensors", "Jinja2")
 _EXTRAS = {"fast-sig": "pysiglib"}
 
 

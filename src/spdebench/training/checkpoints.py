@@ -35,7 +35,7 @@ def load(path: Path, digest: str) -> dict[str, Any]:
 
 
 class Keeper:
-    """Writes `last.pt` every so many seconds, seldom enough that writing stays a small share of the time."""
+    """Writes a checkpoint every so many seconds, seldom enough that writing stays a small share of the time."""
 
     def __init__(self, path: Path, digest: str, seconds: float) -> None:
         self.path, self.digest, self.seconds = path, digest, seconds

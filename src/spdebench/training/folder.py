@@ -12,6 +12,12 @@ from spdebench.errors import UserError
 from spdebench.files import write_text
 
 
+def checkpoint_file(folder: Path, name: str) -> Path:
+    """``name.safetensors``, or ``name.pt`` if only a file of an earlier version is there."""
+    new, old = folder / f"{name}.safetensors", folder / f"{name}.pt"
+    return old if old.exists() and not new.exists() else new
+
+
 def sweep_up(folder: Path) -> None:
     """Remove what a killed process left half-written; only under the lock."""
     for path in folder.glob(".*.tmp"):

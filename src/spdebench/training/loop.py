@@ -194,7 +194,8 @@ class Fit:
         """Go on from `state`, possibly of another device; before the first epoch only."""
         self.model.load_state_dict(state["weights"])
         optimiser = self.learner.optimiser
-        optimiser.load_state_dict({**optimiser.state_dict(), "state": state["optimiser"]})
+        moments = {int(index): values for index, values in state["optimiser"].items()}
+        optimiser.load_state_dict({**optimiser.state_dict(), "state": moments})
         self.schedule.load(state["schedule"])
         self.epoch, self.best, self.best_epoch = int(state["epoch"]), float(state["best"]), int(state["best_epoch"])
         self.best_weights = {key: value.to(self.device) for key, value in state["best_weights"].items()}

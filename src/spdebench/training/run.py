@@ -2,11 +2,11 @@
 
 spec.json         the identity; its hash is in the folder's name
 log.jsonl         epoch, train, val, lr, seconds
-last.pt           while it is trained: all that going on needs
-best.pt           once it is trained: the weights of the best validation
+last.safetensors  during training: the state from which it is resumed
+best.safetensors  after training: the weights with the smallest validation error
 predictions.npy   u of the test part, float32 (N T X..), if kept
 scores.json       all metrics on the test part with intervals and per-sample values
-record.json       one object with everything that tables need; its being there means that the run is finished
+record.json       one object with everything that tables need; it is there if and only if the run is finished
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from spdebench.models import OperatorModel
 from spdebench.models.features import evaluation_batch
 from spdebench.tasks import Batch, Setting
 from spdebench.training import checkpoints
-from spdebench.training.folder import read_json, read_log
+from spdebench.training.folder import checkpoint_file, read_json, read_log
 from spdebench.training.identity import RunSpec, from_dict
 
 
@@ -50,10 +50,15 @@ class Run:
     def file(self, name: str) -> Path:
         return self.path / name
 
+    @property
+    def weights_file(self) -> Path:
+        """The best weights; written when training ends."""
+        return checkpoint_file(self.path, "best")
+
     # --- where it stands ------------------------------------------------------------------------------------------
     @property
     def trained(self) -> bool:
-        return self.file("best.pt").exists()
+        return self.weights_file.exists()
 
     @property
     def finished(self) -> bool:
@@ -66,12 +71,12 @@ class Run:
 
     @cached_property
     def best(self) -> dict[str, Any]:
-        """What `best.pt` holds: weights, val, best_epoch, epochs, seconds and where they come from."""
+        """The content of `weights_file`: weights, val, best_epoch, epochs, seconds and where they come from."""
         if not self.trained:
             done = self.log
             where = f"epoch {done[-1]['epoch']} of {self.spec.options.get('epochs')}" if done else "not begun"
             raise UserError(f"{self.path} is not trained to its end ({where}); type its train command again to go on")
-        return checkpoints.load(self.file("best.pt"), self.spec.digest)
+        return checkpoints.load(self.weights_file, self.spec.digest)
 
     @property
     def val(self) -> float | None:
@@ -119,7 +124,7 @@ class Run:
             model.load_state_dict(weights)  # type: ignore[arg-type]
         except (RuntimeError, TypeError, AttributeError, MemoryError) as error:
             line = str(error).partition("\n")[0]
-            raise UserError(f"{self.file('best.pt')} does not fit its run ({line}); train it again") from None
+            raise UserError(f"{self.weights_file} does not fit its run ({line}); train it again") from None
         return model.eval()
 
     def predict(self, u0: Any, dw: Any, *, equation: Equation | None = None, device: str = "cpu") -> np.ndarray:

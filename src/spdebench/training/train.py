@@ -24,7 +24,7 @@ from spdebench.progress import Progress
 from spdebench.tasks import Task
 from spdebench.training import checkpoints
 from spdebench.training.board import Board, require_tensorboard
-from spdebench.training.folder import Log, locked, read_json, sweep_up, write_json
+from spdebench.training.folder import Log, checkpoint_file, locked, read_json, sweep_up, write_json
 from spdebench.training.identity import from_dict, identify
 from spdebench.training.loop import Fit, validation
 from spdebench.training.options import Loss, Precision, Scheduler, TrainOptions
@@ -162,7 +162,7 @@ def _claim(run: Run, resume: bool) -> None:
     if run.file("spec.json").exists():
         _opened(run)
         if not resume:
-            for name in ("last.pt", "best.pt", "log.jsonl"):
+            for name in ("last.safetensors", "best.safetensors", "last.pt", "best.pt", "log.jsonl"):
                 run.file(name).unlink(missing_ok=True)
             shutil.rmtree(run.file("tensorboard"), ignore_errors=True)
     else:
@@ -172,8 +172,8 @@ def _claim(run: Run, resume: bool) -> None:
 def _fit(
     run: Run, model: OperatorModel, task: Task, execution: ExecutionOptions, pause: Callable[[float], bool] | None
 ) -> None:
-    """Train from the start or from `last.pt`, and write `best.pt`."""
-    options, last = run.spec.train_options, run.file("last.pt")
+    """Train from the start or from the last checkpoint, and write the best weights."""
+    options, last = run.spec.train_options, checkpoint_file(run.path, "last")
     start_memory_watch(model.device)
     started, clock = now(), time.perf_counter()
     train_data, val_data = _data(model, task, execution)
@@ -189,7 +189,7 @@ def _fit(
         fit.load(state)
         started = state["started"]
     log = Log(run.file("log.jsonl"), fit.log)
-    keeper = checkpoints.Keeper(last, run.spec.digest, execution.checkpoint)
+    keeper = checkpoints.Keeper(run.file("last.safetensors"), run.spec.digest, execution.checkpoint)
     board = Board(run.file("tensorboard"), fit.epoch) if execution.tensorboard else None
     with Progress(options.epochs, "epochs", enabled=execution.progress) as bar:
         bar.skip(fit.epoch)
@@ -235,7 +235,7 @@ def _end(
     best_epoch: int = 0,
     epochs: int = 0,
 ) -> None:
-    """Write `best.pt`: from now on the run is trained, and `last.pt` is of no use."""
+    """Write the best weights: from now on the run is trained, and its checkpoint is removed."""
     content = {
         "weights": weights,
         "val": val,
@@ -245,5 +245,6 @@ def _end(
         "peak_memory_mb": peak_memory_mb(model.device),
         "provenance": provenance(model.device, started),
     }
-    checkpoints.save(run.file("best.pt"), content, run.spec.digest)
-    run.file("last.pt").unlink(missing_ok=True)
+    checkpoints.save(run.file("best.safetensors"), content, run.spec.digest)
+    for name in ("last.safetensors", "last.pt"):
+        run.file(name).unlink(missing_ok=True)

@@ -15,6 +15,7 @@ import pytest
 import torch
 
 import spdebench as sb
+from spdebench import tensors
 from spdebench.data.store import Writer, made_with
 from spdebench.tasks import Task
 from spdebench.training import checkpoints, folder, part_for, score_on
@@ -51,7 +52,7 @@ def test_a_run_is_a_folder_that_loads_in_one_line(whole, task):
     run = sb.open_run(whole.path)
     assert run.spec == whole.spec and run.path.name == f"tiny-phi41-{run.spec.digest}" and run.finished
     assert set(os.listdir(run.path)) == {
-        *("spec.json", "log.jsonl", "best.pt", "predictions.npy", "scores.json", "record.json", "lock")
+        *("spec.json", "log.jsonl", "best.safetensors", "predictions.npy", "scores.json", "record.json", "lock")
     }
     record = run.record
     assert record["counts"]["parameters"] == sum(p.numel() for p in run.model.parameters())
@@ -120,7 +121,7 @@ def interrupt(monkeypatch, owner, name: str, at: int) -> None:
         ("spdebench.training.folder.Log", "add", 2),
         ("spdebench.training.checkpoints", "save", 1),
         ("spdebench.training.checkpoints", "save", 4),
-        ("spdebench.training.checkpoints", "save", 7),  # best.pt
+        ("spdebench.training.checkpoints", "save", 7),  # the best weights
         ("spdebench.training.scoring", "evaluate", 1),
         ("spdebench.training.scoring", "write_json", 1),  # all but the record
     ],
@@ -142,6 +143,25 @@ def test_stopped_anywhere_and_started_again_equals_uninterrupted(whole, path, tm
     assert not list(again.path.glob(".*"))
 
 
+def test_files_of_earlier_versions_are_read(whole, path, tmp_path, monkeypatch):
+    """`torch.save` wrote them as best.pt and last.pt, and the optimiser's state was numbered."""
+    with monkeypatch.context() as patch:
+        interrupt(patch, Fit, "run_epoch", 4)
+        with pytest.raises(Stop):
+            sb.train("tiny", Task(path), out=tmp_path / "cut", config={"dropout": 0.2}, **FEW)
+    last = next((tmp_path / "cut").glob("*/last.safetensors"))
+    for file in (last, whole.weights_file):
+        content = tensors.load(file)
+        if "optimiser" in content:
+            content["optimiser"] = {int(k): v for k, v in content["optimiser"].items()}
+        torch.save(content, file.with_suffix(".pt"))
+        file.unlink()
+    old = sb.open_run(whole.path)
+    assert old.trained and old.weights_file.name == "best.pt" and old.val == whole.record["val"]
+    assert_same_run(old, sb.train("tiny", Task(path), out=tmp_path / "cut", config={"dropout": 0.2}, **FEW))
+    assert not list((tmp_path / "cut").glob("*/last.*"))
+
+
 def test_checkpoints_by_the_clock_and_a_half_written_log(whole, path, tmp_path, monkeypatch):
     """The log may be ahead of the checkpoint, and its last line cut short."""
     options = {**FEW, "checkpoint": 0.0}
@@ -155,7 +175,7 @@ def test_checkpoints_by_the_clock_and_a_half_written_log(whole, path, tmp_path, 
     log = next((tmp_path / "cut").glob("*/log.jsonl"))
     assert len(log.read_text().splitlines()) == 4
     log.write_text(log.read_text() + '{"epoch": 5, "tr')
-    state = torch.load(log.parent / "last.pt", weights_only=True)
+    state = tensors.load(log.parent / "last.safetensors")
     assert state["epoch"] == 2
     assert len(folder.read_log(log)) == 4
     again = sb.train("tiny", Task(path), out=tmp_path / "cut", config={"dropout": 0.2}, **options)
@@ -173,7 +193,7 @@ def test_paused_it_loses_no_epoch(whole, path, tmp_path):
     options = {**FEW, "checkpoint": 1e6}
     with pytest.raises(sb.training.Paused):
         sb.train("tiny", Task(path), out=tmp_path / "cut", config={"dropout": 0.2}, pause=third, **options)
-    state = torch.load(next((tmp_path / "cut").glob("*/last.pt")), weights_only=True)
+    state = tensors.load(next((tmp_path / "cut").glob("*/last.safetensors")))
     assert state["epoch"] == 3 and min(needed) >= 2 * checkpoints.FIRST
     again = sb.train("tiny", Task(path), out=tmp_path / "cut", config={"dropout": 0.2}, **options)
     assert_same_run(again, whole)
@@ -387,7 +407,9 @@ def test_logs_for_tensorboard(path, tmp_path, monkeypatch):
     assert points == {e["epoch"]: e["val"] for e in run.log}
 
 
-@pytest.mark.parametrize("what", ["last.pt", "log.jsonl", "best.pt", "predictions.npy", "record.json"])
+@pytest.mark.parametrize(
+    "what", ["last.safetensors", "log.jsonl", "best.safetensors", "predictions.npy", "record.json"]
+)
 def test_a_full_disk_loses_nothing(whole, path, tmp_path, monkeypatch, what):
     """The third write of a file finds the disk full; with room again the same command ends as if nothing had been."""
     true_open, true_bytes, seen = Path.open, Path.write_bytes, []
@@ -395,7 +417,7 @@ def test_a_full_disk_loses_nothing(whole, path, tmp_path, monkeypatch, what):
     def full(self) -> None:
         if what in self.name:
             seen.append(None)
-            if len(seen) == (3 if what in ("last.pt", "log.jsonl") else 1):
+            if len(seen) == (3 if what in ("last.safetensors", "log.jsonl") else 1):
                 raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
     def open_(self, mode="r", *args, **kwargs):
@@ -438,11 +460,11 @@ def test_a_checkpoint_of_another_run_or_damaged(path, tmp_path, monkeypatch):
         interrupt(patch, Fit, "run_epoch", 3)
         with pytest.raises(Stop):
             sb.train("tiny", Task(path), out=tmp_path, **FEW)
-    last = next(tmp_path.glob("*/last.pt"))
+    last = next(tmp_path.glob("*/last.safetensors"))
     run = sb.open_run(last.parent)
     with pytest.raises(sb.UserError, match=r"not trained to its end \(epoch 2 of 6\)"):
         run.predict(np.zeros((1, 16)), np.zeros((1, 11, 16)))
-    state = torch.load(last, weights_only=True)
+    state = tensors.load(last)
     checkpoints.save(last, state, "0123456789")
     with pytest.raises(sb.UserError, match="belongs to run 0123456789"):
         sb.train("tiny", Task(path), out=tmp_path, **FEW)
