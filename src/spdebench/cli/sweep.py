@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,7 @@ from spdebench import spec
 from spdebench.cli.output import Device, Json, print_json, print_table
 from spdebench.cli.train import Cache, Data, Fields, Inputs, Mix, Model, Out, make_task
 from spdebench.errors import UserError
+from spdebench.progress import Progress
 from spdebench.training.overrides import alternatives, as_arguments, sort_overrides
 from spdebench.training.sweep import Trial
 from spdebench.training.sweep import sweep as search
@@ -37,11 +39,14 @@ def sweep(
     task = make_task(data, inputs, mix, request)
     searched = {key: [value] for key, value in fixed.items() if key not in request.task} | open_
 
-    def report(number: int, total: int, values: dict[str, Any]) -> None:
-        if not as_json:
-            typer.echo(f"{number}/{total}  {as_arguments({key: values[key] for key in open_})}")
+    with Progress(math.prod(map(len, open_.values())), "combinations") as bar:
 
-    trials = search(model, task, searched, out=out, device=device, report=report, cache=cache)
+        def report(number: int, total: int, values: dict[str, Any]) -> None:
+            bar.advance(number - 1 - bar.done)  # it is called before each trial
+            if not as_json:
+                typer.echo(f"{number}/{total}  {as_arguments({key: values[key] for key in open_})}")
+
+        trials = search(model, task, searched, out=out, device=device, report=report, cache=cache)
     rows = [_row(trial, list(open_)) for trial in trials]
     if as_json:
         print_json(rows)

@@ -16,7 +16,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO, cast
 from urllib.parse import urlparse
 
 from spdebench.data.card import card_facts, render_card
@@ -26,6 +26,7 @@ from spdebench.data.verify import check_sums
 from spdebench.engines.locks import locked
 from spdebench.errors import UserError, did_you_mean
 from spdebench.files import plain_name
+from spdebench.progress import Progress
 
 DOI = "https://doi.org/10.57967/hf/8682"
 """The paper's own data; the page that it leads to names the repository."""
@@ -178,7 +179,29 @@ def _fetch(place: Place, commit: str, remote: Remote, part: Path) -> None:
         if have > remote.size:
             file.truncate(0)
             have = 0
-        http_get(known.location, file, resume_size=have, headers=headers, expected_size=remote.size)
+        with Progress(remote.size, "bytes") as bar:
+            bar.skip(have)
+            http_get(
+                known.location,
+                cast(BinaryIO, _Counted(file, bar)),
+                resume_size=have,
+                headers=headers,
+                expected_size=remote.size,
+            )
+
+
+class _Counted:
+    """The file of a download, whose progress bar follows what is written; for everything else it is the file."""
+
+    def __init__(self, file: BinaryIO, bar: Progress) -> None:
+        self._file, self._bar = file, bar
+
+    def write(self, block: bytes) -> int:
+        self._bar.advance(len(block))
+        return self._file.write(block)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._file, name)
 
 
 # --- push ---------------------------------------------------------------------------------------------------------

@@ -19,6 +19,7 @@ from spdebench.files import replacing, write_text
 from spdebench.metrics import Scores, evaluate
 from spdebench.models import OperatorModel
 from spdebench.models.features import evaluation_batch
+from spdebench.progress import Progress
 from spdebench.tasks import Part
 from spdebench.training.folder import locked, write_json
 from spdebench.training.identity import VERSION
@@ -28,13 +29,15 @@ BATCH = 100  # the paper's batch for inference times
 LEAST = 3  # samples without which an ensemble cannot be scored
 
 
-def predict_part(model: OperatorModel, part: Part) -> Tensor:
+def predict_part(model: OperatorModel, part: Part, *, progress: bool | None = False) -> Tensor:
     """u (N T X..) for every sample of a part, on the host."""
     size = evaluation_batch(part.shape)
     out = torch.empty((len(part), *part.shape))
-    for start in range(0, len(part), size):
-        rows = slice(start, start + size)
-        out[rows] = model.predict(part.batch(rows)).cpu()
+    with Progress(len(part), "samples predicted", enabled=progress) as bar:
+        for start in range(0, len(part), size):
+            rows = slice(start, start + size)
+            out[rows] = model.predict(part.batch(rows)).cpu()
+            bar.advance(len(out[rows]))
     return out
 
 
