@@ -1,4 +1,4 @@
-"""Files appear whole or not at all, under names that stay in their folder."""
+"""Files that are written whole or not at all, names that stay in their folder, and locks between processes."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import IO, Any
 
 from spdebench.errors import UserError
 
@@ -41,3 +42,28 @@ def write_text(path: Path, text: str) -> None:
     """Write a text file atomically."""
     with replacing(path) as temporary:
         temporary.write_text(text, encoding="utf-8")
+
+
+# --- locks ----------------------------------------------------------------------------------------------------------
+def lock_exclusive(file: int | IO[Any]) -> None:
+    """Wait until the open file is locked by this process; closing the file, or the end of the process, unlocks it."""
+    _flock(file, "LOCK_EX")
+
+
+def try_lock(file: int | IO[Any], *, shared: bool = False) -> bool:
+    """Lock the open file if no other process has locked it (``shared``: for writing); False if one has."""
+    return _flock(file, "LOCK_SH" if shared else "LOCK_EX", "LOCK_NB")
+
+
+def _flock(file: int | IO[Any], *flags: str) -> bool:
+    try:
+        import fcntl
+    except ImportError:
+        raise UserError("this system has no file locks, which keep processes apart; use Linux, macOS or WSL") from None
+    try:
+        fcntl.flock(file, sum(getattr(fcntl, flag) for flag in flags))
+    except BlockingIOError:
+        return False
+    except OSError:  # the file system has no locks: nothing keeps two processes apart there
+        return True
+    return True

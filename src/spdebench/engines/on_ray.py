@@ -199,7 +199,8 @@ def _connected(ray: Any, workers: int | None) -> Iterator[None]:
         if address:
             raise _unreachable(address, first) from None
         raise UserError(f"cannot start Ray here ({first}); use --engine local") from None
-    # Ray tells of dead workers on standard output, where a program may expect our JSON.
+    # Ray reports dead workers on standard output, where a program may expect our JSON, also with log_to_driver=False.
+    # It has no public switch for that: this private one is what Ray's own debugger uses.
     ray._private.worker._worker_logs_enabled = False
     try:
         yield
