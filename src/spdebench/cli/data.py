@@ -15,6 +15,7 @@ from spdebench.data.card import card_facts, render_card
 from spdebench.data.published import export_published, import_published
 from spdebench.errors import UserError
 from spdebench.files import write_text
+from spdebench.tasks import TASK_TEXT
 
 app = typer.Typer(
     help="Look at, check, describe, import, export, fetch and upload dataset files.",
@@ -48,7 +49,7 @@ def info(file: File, as_json: Json = False) -> None:
     else:
         e = ds.equation
         typer.echo(
-            f"{e.title}: {e.formula}\nedition {e.edition}, scheme {e.scheme}, seed {ds.spec.seed}, task {e.task}"
+            f"{e.title}: {e.formula}\nedition {e.edition}, scheme {e.scheme}, seed {ds.spec.seed}, task {TASK_TEXT[e.task]}"
         )
         print_table([{"field": k, "value": v} for k, v in ds.identity["fields"].items()])
     print_table([{"column": k, "shape of a row": "x".join(map(str, v))} for k, v in ds.shapes.items()])

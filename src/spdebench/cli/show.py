@@ -22,7 +22,7 @@ from spdebench.paper.catalogue import table as find
 from spdebench.report import KINDS
 from spdebench.report.paper import FIGURES
 from spdebench.solvers import SCHEMES
-from spdebench.tasks import default_setting, recommended
+from spdebench.tasks import TASK_TEXT, default_setting, recommended
 
 
 def _lists() -> dict[str, dict[str, str]]:
@@ -91,7 +91,7 @@ def _equation_facts(equation: Equation) -> dict[str, Any]:
     identity = DatasetSpec(equation=equation, n=1)
     derived: dict[str, Any] = {
         "scheme": equation.scheme,
-        "task": equation.task,
+        "task": TASK_TEXT[equation.task],
         "noise functions": equation.series().functions,
         "folds": bool(equation.folding_message()),
         "noise step": equation.horizon / equation.noise_steps,

@@ -9,7 +9,7 @@ import typer
 
 from spdebench import spec
 from spdebench.cli.output import Device, Json, duration, print_json
-from spdebench.tasks import Task
+from spdebench.tasks import TASK_TEXT, Task
 from spdebench.training import Run, RunSpec
 from spdebench.training import train as fit
 from spdebench.training.identity import identify
@@ -21,7 +21,9 @@ Fields = Annotated[
     list[str] | None,
     typer.Argument(metavar="[KEY=VALUE]...", help="Fields of the task, of the model and of the training, by name."),
 ]
-Inputs = Annotated[str, typer.Option(help="xi or u0+xi; by default what the data have.")]
+Inputs = Annotated[
+    str, typer.Option(help="xi for the task xi -> u, u0+xi for (u0, xi) -> u; by default the task of the data.")
+]
 Mix = Annotated[list[Path] | None, typer.Option(help="Another dataset to train on as well; may be given again.")]
 Out = Annotated[Path, typer.Option(help="Folder for the run's folder.")]
 Checkpoint = Annotated[float, typer.Option(help="Seconds between checkpoints; 0: after each epoch.")]
@@ -81,7 +83,7 @@ def announcement(planned: RunSpec, task: Task) -> str:
     size = f"{count:,} parameters" if count else "nothing to train"
     parts = f"{len(task.train)} samples to train on, {len(task.val)} to validate, {len(task.test)} to test"
     epochs = f"; up to {planned.options['epochs']} epochs" if planned.options["epochs"] else ""
-    return f"{planned.model}, {size}; task {task.spec.inputs} of {planned.equation}, {parts}{epochs}"
+    return f"{planned.model}, {size}; task {TASK_TEXT[task.spec.inputs]} of {planned.equation}, {parts}{epochs}"
 
 
 def _say_result(run: Run, data: Path, there: bool) -> None:

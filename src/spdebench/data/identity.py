@@ -9,6 +9,7 @@ from typing import Any
 
 from spdebench import spec
 from spdebench.equations import EQUATIONS, Equation
+from spdebench.equations.inputs import TASK_IN_FILE_NAMES
 from spdebench.errors import UserError
 from spdebench.noise import STREAM
 
@@ -81,7 +82,15 @@ class DatasetSpec:
         """Readable first, then the hash: phi41-xi-periodic-fourier-J128-s0.1-paper-n1200-seed0-<hash>.parquet."""
         e = self.equation
         kind = {"cylindrical": "cyl", "q_wiener": "Q"}[e.noise]
-        parts = [e.name, e.task, e.boundary, f"{kind}-{e.basis}", f"J{e.truncation}", f"s{e.sigma:g}", e.edition]
+        parts = [
+            e.name,
+            TASK_IN_FILE_NAMES[e.task],
+            e.boundary,
+            f"{kind}-{e.basis}",
+            f"J{e.truncation}",
+            f"s{e.sigma:g}",
+            e.edition,
+        ]
         return "-".join([*parts, f"n{self.n}", f"seed{self.seed}", self.digest]) + ".parquet"
 
 

@@ -15,6 +15,7 @@ from spdebench.data.flat import BLOCK, LAYOUTS, Layout, Source, guess_tags, writ
 from spdebench.data.generate import check_folder
 from spdebench.data.identity import LAYOUT
 from spdebench.data.store import Dataset, Writer, made_with, open_dataset
+from spdebench.equations.inputs import TASK_IN_FILE_NAMES
 from spdebench.errors import UserError, unknown
 from spdebench.files import plain_name
 from spdebench.grids import Boundary, Grid
@@ -68,7 +69,7 @@ def published_name(dataset: Dataset) -> str:
     if dataset.imported:
         return dataset.identity["published"]["file"]
     e = dataset.equation
-    tags = [e.task]
+    tags = [TASK_IN_FILE_NAMES[e.task]]
     if e.name == "kdv":
         tags.insert(0, "Q" if e.noise == "q_wiener" else "cyl")
     elif e.name in ("phi41", "kpz"):

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any
 
 import torch
 from torch import Tensor
 
 from spdebench import spec
 from spdebench.equations import EQUATIONS, Equation
+from spdebench.equations.inputs import Inputs
 from spdebench.grids import Grid
-
-Inputs = Literal["xi", "u0+xi"]
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""A task: datasets, inputs, split and sub-sampling. Its spec is its identity; its parts are torch datasets."""
+"""A task: datasets, inputs, split and sub-sampling. Its spec identifies it; its parts are torch datasets."""
 
 from __future__ import annotations
 
@@ -13,10 +13,11 @@ import numpy as np
 from spdebench import spec
 from spdebench.data import Dataset, open_dataset
 from spdebench.equations import Equation
+from spdebench.equations.inputs import TASK_TEXT, Inputs
 from spdebench.errors import UserError
 from spdebench.tasks.defaults import subsampling
 from spdebench.tasks.parts import Part
-from spdebench.tasks.setting import Inputs, Setting
+from spdebench.tasks.setting import Setting
 
 PARTS = ("train", "val", "test")
 Source = Dataset | str | os.PathLike[str]
@@ -76,7 +77,7 @@ class TaskSpec:
 
 
 def default_setting(equation: Equation) -> Setting:
-    """What models are told of the equation's data in task xi, with the paper's sub-sampling."""
+    """What models are told of the equation's data in the task xi -> u, with the paper's sub-sampling."""
     return spec.build(TaskSpec, subsampling(equation), "task").setting(equation)
 
 
@@ -121,19 +122,19 @@ class Task:
         self._check()
 
     def _inputs(self) -> Inputs:
-        return "u0+xi" if self.equations and any(e.kappa for e in self.equations) else "xi"
+        return "u0+xi" if any(e.task == "u0+xi" for e in self.equations) else "xi"
 
     def _check(self) -> None:
         first, s = self.datasets[0], self.spec
         for known in self.equations:
             if s.inputs == "u0+xi" and not known.kappa:
                 raise UserError(
-                    f"task u0+xi needs varying initial data; {first.path.name} has one fixed u0 (kappa=0). "
+                    f"task {TASK_TEXT[s.inputs]} needs varying initial data; {first.path.name} has one fixed u0 (kappa=0). "
                     f"Use inputs=xi, or generate with kappa=0.1"
                 )
             if s.inputs == "xi" and known.kappa:
                 raise UserError(
-                    f"task xi needs one fixed initial datum; that of {first.path.name} varies (kappa={known.kappa:g}). "
+                    f"task {TASK_TEXT[s.inputs]} needs one fixed initial datum; that of {first.path.name} varies (kappa={known.kappa:g}). "
                     f"Use inputs=u0+xi, or generate with kappa=0"
                 )
         if (len(first.times) - 1) % s.every:

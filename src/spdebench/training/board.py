@@ -19,7 +19,7 @@ def require_tensorboard() -> Any:
     return SummaryWriter
 
 
-class Board:
+class TensorBoardLog:
     """One event file each time training is started; on going on, later points of an earlier start are dropped."""
 
     def __init__(self, folder: Path, epoch: int) -> None:

@@ -174,7 +174,7 @@ def plan(
     several = [data] if isinstance(data, Equation | DatasetSpec) else list(data)
     datasets = [DatasetSpec(equation=d, n=1200) if isinstance(d, Equation) else d for d in several]
     equations = [d.equation for d in datasets]
-    defaults = {"inputs": "u0+xi" if any(e.kappa for e in equations) else "xi", **subsampling(equations[0])}
+    defaults = {"inputs": "u0+xi" if any(e.task == "u0+xi" for e in equations) else "xi", **subsampling(equations[0])}
     chosen = spec.build(TaskSpec, {**defaults, **(task or {})}, "task")
     setting = chosen.setting(equations[0])
     cls = MODELS[model]

@@ -27,7 +27,7 @@ from spdebench.models.features import Prepared, evaluation_batch
 from spdebench.training.losses import RelativeLoss
 from spdebench.training.options import TrainOptions
 from spdebench.training.schedule import Schedule
-from spdebench.training.steps import Learner, Step, adam, bfloat16, capture, full_precision, make_feed, set_rate
+from spdebench.training.steps import Learner, TrainingStep, adam, bfloat16, capture, full_precision, make_feed, set_rate
 
 
 class Diverged(UserError):
@@ -78,7 +78,7 @@ class Fit:
         self._mark = math.inf  # the validation that the next one must undercut by the share delta
         self._waited = 0
         self.log: list[dict[str, Any]] = []
-        self._steps: dict[int, Step] = {}
+        self._steps: dict[int, TrainingStep] = {}
         self._replay_validation: Callable[[], None] | None = None
         if options.precision != "float32":
             self._try_precision()
@@ -123,7 +123,7 @@ class Fit:
         n, batch = len(self.train_data), self.options.batch_size
         for size in {min(batch, n), n % batch} - {0}:
             feed = make_feed(self.train_data, self._train_scale, size, self.device)
-            self._steps[size] = Step(self.learner, feed, size)
+            self._steps[size] = TrainingStep(self.learner, feed, size)
         if not self.graph:
             return
         for rows in self._batches():

@@ -86,7 +86,7 @@ class Learner:
     total: Tensor  # sum over samples of the losses of an epoch
 
 
-class Step:
+class TrainingStep:
     """forward, backward, clip, optimiser step on ``size`` samples."""
 
     def __init__(self, learner: Learner, feed: Feed, size: int) -> None:
@@ -165,7 +165,9 @@ class Snapshot:
                     value.copy_(before[key]) if key in before else value.zero_()
 
 
-def capture(learner: Learner, steps: Sequence[Step], rest: Sequence[Callable[[], None]] = ()) -> list[Any] | None:
+def capture(
+    learner: Learner, steps: Sequence[TrainingStep], rest: Sequence[Callable[[], None]] = ()
+) -> list[Any] | None:
     """Graphs of the steps and of ``rest`` (work without gradients), in this order; None where that cannot be done.
 
     Warm-up and capture use one side stream and one memory pool: graphs are replayed one after the other and nothing in

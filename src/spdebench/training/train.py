@@ -23,7 +23,7 @@ from spdebench.models.features import Prepared, fits, prepare_part
 from spdebench.progress import Progress
 from spdebench.tasks import Task
 from spdebench.training import checkpoints
-from spdebench.training.board import Board, require_tensorboard
+from spdebench.training.board import TensorBoardLog, require_tensorboard
 from spdebench.training.folder import Log, checkpoint_file, locked, read_json, sweep_up, write_json
 from spdebench.training.identity import from_dict, identify
 from spdebench.training.loop import Fit, validation
@@ -190,7 +190,7 @@ def _fit(
         started = state["started"]
     log = Log(run.file("log.jsonl"), fit.log)
     keeper = checkpoints.Keeper(run.file("last.safetensors"), run.spec.digest, execution.checkpoint)
-    board = Board(run.file("tensorboard"), fit.epoch) if execution.tensorboard else None
+    board = TensorBoardLog(run.file("tensorboard"), fit.epoch) if execution.tensorboard else None
     with Progress(options.epochs, "epochs", enabled=execution.progress) as bar:
         bar.skip(fit.epoch)
         while not fit.finished:

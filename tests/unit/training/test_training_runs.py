@@ -116,7 +116,7 @@ def interrupt(monkeypatch, owner, name: str, at: int) -> None:
     [
         ("spdebench.training.folder", "write_text", 1),  # before anything is written
         ("spdebench.training.loop.Fit", "_batches", 1),
-        ("spdebench.training.steps.Step", "run", 10),  # in the middle of an epoch
+        ("spdebench.training.steps.TrainingStep", "run", 10),  # in the middle of an epoch
         ("spdebench.training.loop.Fit", "validate", 3),
         ("spdebench.training.folder.Log", "add", 2),
         ("spdebench.training.checkpoints", "save", 1),
