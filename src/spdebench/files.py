@@ -15,7 +15,7 @@ _RESERVED = {"con", "prn", "aux", "nul", *(f"{port}{k}" for port in ("com", "lpt
 
 
 def plain_name(name: object, what: str) -> str:
-    """``name``, if it can name a file in any folder on any system: no folders, nothing hidden, reserved or too long."""
+    """``name``, if it is a valid file name on every system: without folders, not hidden, reserved or too long."""
     if not isinstance(name, str) or not name.isprintable() or any(c in name for c in '/\\:*?"<>|'):
         raise UserError(f"{what} must be a file name without folders or signs such as : * ?, got {name!r}")
     if name.strip(" .") != name or name.partition(".")[0].lower() in _RESERVED or not 0 < len(name.encode()) <= 200:
@@ -25,8 +25,10 @@ def plain_name(name: object, what: str) -> str:
 
 @contextmanager
 def replacing(path: Path) -> Iterator[Path]:
-    """Gives a temporary path beside ``path``, put in its place at the end; after an error nothing is left behind."""
-    temporary = path.with_name(f".{path.name}.{os.getpid()}-{uuid.uuid4().hex[:8]}.tmp")  # two machines may share a pid
+    """Yield a temporary path next to ``path`` that replaces it at the end; after an error no file is left."""
+    temporary = path.with_name(
+        f".{path.name}.{os.getpid()}-{uuid.uuid4().hex[:8]}.tmp"
+    )  # pids repeat on other machines
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         yield temporary

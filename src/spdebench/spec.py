@@ -141,7 +141,7 @@ def _from_file(cls: type, values: Mapping[str, Any], label: str) -> dict[str, An
     for key in values:
         if key not in names:
             raise unknown(f"key of {label}", str(key), names)
-    legacy = {f.name: f.metadata["legacy"] for f in dataclasses.fields(cls) if "legacy" in f.metadata}  # type: ignore[arg-type]
+    legacy = {f.name: f.metadata["legacy"] for f in dataclasses.fields(cls) if "legacy" in f.metadata}
     return legacy | {names[key]: value for key, value in values.items()}
 
 

@@ -1,4 +1,4 @@
-"""``spdebench doctor``: is this machine fit, and does it draw the noise that it should?"""
+"""``spdebench doctor``: checks the installation, and that this machine draws the right noise."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def doctor(as_json: Json = False) -> None:
     else:
         for key, value in facts.items():
             typer.echo(f"{key:<24} {value if value is not None else 'MISSING'}")
-        typer.echo("all is well" if not bad else f"problems: {', '.join(bad)}")
+        typer.echo("no problems found" if not bad else f"problems: {', '.join(bad)}")
     if bad:
         sys.exit(1)
 

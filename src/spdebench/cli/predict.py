@@ -1,4 +1,4 @@
-"""``spdebench predict``: what a trained model makes of a dataset's noise."""
+"""``spdebench predict``: the predictions of a trained model for a dataset."""
 
 from __future__ import annotations
 

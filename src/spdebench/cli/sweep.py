@@ -21,7 +21,7 @@ from spdebench.training.sweep import sweep as search
 def sweep(
     model: Model,
     data: Data,
-    words: Fields = None,
+    overrides: Fields = None,
     inputs: Inputs = "",
     mix: Mix = None,
     out: Out = Path("runs"),
@@ -29,8 +29,8 @@ def sweep(
     cache: Cache = None,
     as_json: Json = False,
 ) -> None:
-    """Train every combination of key=a,b,c and sort by validation; the test part is never read."""
-    choices = alternatives(model, spec.parse_overrides(words or []))
+    """Train every combination of key=a,b,c and sort them by validation error; the test part is never read."""
+    choices = alternatives(model, spec.parse_overrides(overrides or []))
     fixed = {key: values[0] for key, values in choices.items() if len(values) == 1}
     open_ = {key: values for key, values in choices.items() if len(values) > 1}
     if not open_:

@@ -1,4 +1,4 @@
-"""Native files to and from the authors' published flat layout, which `spdebench.data.flat` describes and reads."""
+"""Conversion between native files and the authors' published flat layout, which `spdebench.data.flat` describes."""
 
 from __future__ import annotations
 
@@ -67,8 +67,8 @@ def _layout_of(dataset: Dataset) -> Layout:
 def published_name(dataset: Dataset) -> str:
     """``{SPDE name}-{Tasks}-{Truncation degree}-{Sample size}.parquet``: Phi41-01_xi-128-1200.parquet for sigma 0.1."""
     if dataset.imported:
-        return dataset.identity["published"]["file"]
-    e = dataset.equation
+        return str(dataset.identity["published"]["file"])
+    e: Any = dataset.equation  # fields that only some equations have are read below
     tags = [TASK_IN_FILE_NAMES[e.task]]
     if e.name == "kdv":
         tags.insert(0, "Q" if e.noise == "q_wiener" else "cyl")
@@ -153,7 +153,7 @@ def _variant(flat: Source, tags: Mapping[str, Any]) -> str:
 
 @dataclass(frozen=True)
 class _Survey:
-    """What all of sol shows: the samples with non-finite values, and its last point in x beside its first."""
+    """What all of sol shows: the number of samples with non-finite values, and how its two ends in x compare."""
 
     non_finite: int
     ends: str  # repeated | zero (both) | padded (the last one) | differ
@@ -195,7 +195,7 @@ def _grid(layout: Layout, coordinates: Mapping[str, np.ndarray], sizes: Mapping[
 def _identity(
     flat: Source, layout: Layout, times: np.ndarray, grid: Grid, found: _Survey, tags: Mapping[str, Any]
 ) -> dict[str, Any]:
-    """The origin of an imported file, in place of a spec."""
+    """The origin of an imported file, which takes the place of a spec."""
     with open(flat.path, "rb") as file:
         checksum = hashlib.file_digest(file, "sha256").hexdigest()
     published: dict[str, Any] = {"file": flat.path.name, "sha256": checksum, "variant": layout.variant}

@@ -1,4 +1,4 @@
-"""Check a file against its own checksums and against the mathematics that made it."""
+"""Check a file against its checksums, and its samples against new solutions from the same seed."""
 
 from __future__ import annotations
 
@@ -13,18 +13,18 @@ from spdebench.progress import Progress
 from spdebench.solvers import simulate
 
 TOLERANCE = 1e-4
-"""Largest difference, relative to max|u|, that other hardware or another library may explain."""
+"""Largest difference, relative to max|u|, that different hardware or library versions may cause."""
 
 
 @dataclass(frozen=True)
 class Verification:
-    """What was checked and what was found."""
+    """The result of a verification."""
 
-    chunks: int  # whose checksum was compared
+    chunks: int  # chunks whose checksums were compared
     solved: int  # samples solved again
-    identical: int  # of these, samples equal to the bit
-    largest: float  # difference, relative to the largest value of its column
-    same_make: bool  # versions and device are those that made the file
+    identical: int  # samples among these that are equal to the last bit
+    largest: float  # largest difference, relative to the largest value of its column
+    same_make: bool  # whether versions and device are those that made the file
 
     @property
     def good(self) -> bool:

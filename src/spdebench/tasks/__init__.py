@@ -1,4 +1,4 @@
-"""Tasks: xi -> u and (u0, xi) -> u on datasets, split, sub-sampled, and the paper's settings for them."""
+"""The tasks xi -> u and (u0, xi) -> u on datasets: split, sub-sampling, and the paper's settings for them."""
 
 from spdebench.equations.inputs import TASK_TEXT, Inputs
 from spdebench.tasks.defaults import recommended, subsampling

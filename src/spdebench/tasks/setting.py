@@ -1,4 +1,4 @@
-"""What a model is told of its data (`Setting`) and what it is given (`Batch`)."""
+"""The description of the data that a model is built for (`Setting`), and the inputs that it is given (`Batch`)."""
 
 from __future__ import annotations
 
@@ -16,10 +16,9 @@ from spdebench.grids import Grid
 
 @dataclass(frozen=True)
 class Setting:
-    """Grid, frames t_0..t_T, inputs and (unless the data came from elsewhere) the equation that the data obey.
+    """Grid, frames t_0..t_T, inputs and (unless the data were imported) the equation of the data.
 
-    ``equation`` is the spec that made the data: after sub-sampling its own grid and steps are finer than ``grid`` and
-    ``times``, which are those of the arrays.
+    ``grid`` and ``times`` are those of the arrays; with sub-sampling the grid and the steps of ``equation`` are finer.
     """
 
     grid: Grid
@@ -33,7 +32,7 @@ class Setting:
 
     @property
     def frames(self) -> int:
-        """Number of frames, t_0 among them."""
+        """Number of frames, including t_0."""
         return len(self.times)
 
     @property
@@ -76,7 +75,7 @@ class Setting:
 
 @dataclass(frozen=True)
 class Batch:
-    """Inputs of some samples: u0 (B X..), dw (B T X..) with dw[:,0] = 0; sample b obeys equations[source[b]]."""
+    """Inputs of B samples: u0 (B X..), dw (B T X..) with dw[:,0] = 0; sample b is of equations[source[b]]."""
 
     u0: Tensor
     dw: Tensor

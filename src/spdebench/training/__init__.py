@@ -1,4 +1,4 @@
-"""Training: the one loop, its options and losses, runs as folders, exact resume, sweeps."""
+"""Training: the loop with its options and losses, runs as folders that can be resumed exactly, and sweeps."""
 
 from spdebench.training.checkpoints import Paused
 from spdebench.training.identity import RunSpec, plan

@@ -1,6 +1,6 @@
-"""A run is a folder: spec, log, best weights, predictions, scores, record. It loads in one line and predicts.
+"""A run is a folder with spec, log, best weights, predictions, scores and record; `open_run` opens it.
 
-spec.json         the identity; its hash is in the folder's name
+spec.json         the spec; its hash is in the folder's name
 log.jsonl         epoch, train, val, lr, seconds
 last.safetensors  during training: the state from which it is resumed
 best.safetensors  after training: the weights with the smallest validation error
@@ -75,19 +75,19 @@ class Run:
         if not self.trained:
             done = self.log
             where = f"epoch {done[-1]['epoch']} of {self.spec.options.get('epochs')}" if done else "not begun"
-            raise UserError(f"{self.path} is not trained to its end ({where}); type its train command again to go on")
+            raise UserError(f"{self.path} is not trained to its end ({where}); repeat its train command to continue")
         return checkpoints.load(self.weights_file, self.spec.digest)
 
     @property
     def val(self) -> float | None:
-        """The best validation error; None for a model that has no training."""
+        """The best validation error; None for a model that is not trained."""
         value = self.best.get("val")
         return float(value) if isinstance(value, int | float) else None
 
     @property
     def record(self) -> dict[str, Any]:
         if not self.finished:
-            raise UserError(f"{self.path} is not finished; type its train command again to go on")
+            raise UserError(f"{self.path} is not finished; repeat its train command to continue")
         record = read_json(self.file("record.json"))
         found = record.get("digest") if isinstance(record, dict) else None
         if found != self.spec.digest:
@@ -96,13 +96,13 @@ class Run:
 
     @property
     def scores(self) -> Scores:
-        """On the test part of its own task."""
+        """The scores on the test part of its own task."""
         self.record  # noqa: B018  (refuses a run that is not finished)
         return Scores.from_dict(read_json(self.file("scores.json")))
 
     @property
     def predictions(self) -> np.ndarray | None:
-        """u of the test part, read when looked at; None where they were not kept."""
+        """u of the test part, mapped from its file; None if the predictions were not kept."""
         path = self.file("predictions.npy")
         try:
             return np.load(path, mmap_mode="r", allow_pickle=False) if path.exists() else None
@@ -128,9 +128,9 @@ class Run:
         return model.eval()
 
     def predict(self, u0: Any, dw: Any, *, equation: Equation | None = None, device: str = "cpu") -> np.ndarray:
-        """u (N T X..) for initial data u0 (N X..) and increments dw (N T X..), dw[:,0] = 0, all frames t_0..t_T.
+        """u (N T X..) at all frames t_0..t_T for initial data u0 (N X..) and increments dw (N T X..), dw[:,0] = 0.
 
-        ``equation`` tells what the new samples obey where that is not what the (first) training dataset obeys.
+        ``equation`` is that of the new samples, if it is not the equation of the (first) training dataset.
         """
         check_device(device)
         start, noise = (torch.as_tensor(np.asarray(a), dtype=torch.float32) for a in (u0, dw))
@@ -164,14 +164,14 @@ class Run:
 
 @contextmanager
 def _parameters_at_most(count: int) -> Iterator[None]:
-    """Within it a model may register so many: a spec from elsewhere may ask for far more than its weights are."""
+    """Inside, a model may register at most so many parameters: a forged spec may ask for far more than the file has."""
     left = count
 
     def registered(module: torch.nn.Module, name: str, parameter: torch.nn.Parameter | None) -> None:
         nonlocal left
         left -= 0 if parameter is None else parameter.numel()
         if left < 0:
-            raise RuntimeError("its spec asks for many more weights than it holds")
+            raise RuntimeError("its spec asks for many more weights than the file has")
 
     hook = register_module_parameter_registration_hook(registered)
     try:
@@ -181,7 +181,7 @@ def _parameters_at_most(count: int) -> Iterator[None]:
 
 
 def open_run(path: str | os.PathLike[str]) -> Run:
-    """Open a run's folder; nothing but its spec is read yet."""
+    """Open a run's folder; only its spec is read at first."""
     folder = Path(path)
     file = folder / "spec.json"
     if not file.is_file():

@@ -1,4 +1,4 @@
-"""The learning rate as a function of the epoch or of the validations so far; its state is four plain numbers."""
+"""The learning rate as a function of the epoch, or of the validation errors so far."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from typing import Any
 
 from spdebench.training.options import TrainOptions
 
-THRESHOLD = 1e-6  # relative; a validation that falls by less counts as a plateau
-SMALLEST = 1e-8  # a change of the rate below this is not made
+THRESHOLD = 1e-6  # relative; a validation error that falls by less counts as a plateau
+SMALLEST = 1e-8  # smaller changes of the rate are not made
 
 
 @dataclass
 class Schedule:
-    """``lr`` holds during the next epoch; ``advance`` is told the validation after each."""
+    """``lr`` is the rate of the next epoch; `advance` is called with the validation error after each epoch."""
 
     options: TrainOptions
     lr: float = field(init=False)

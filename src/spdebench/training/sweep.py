@@ -1,4 +1,4 @@
-"""Hyper-parameters searched on validation only: the test part of a sweep is never read."""
+"""A search over hyper-parameters by validation error; the test part is never read."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ Report = Callable[[int, int, dict[str, Any]], None]
 
 
 def combinations(choices: Mapping[str, Sequence[Any]]) -> list[dict[str, Any]]:
-    """The product of all choices, the last key running fastest."""
+    """All combinations of the choices; the last key varies fastest."""
     return [dict(zip(choices, values, strict=True)) for values in itertools.product(*choices.values())]
 
 
@@ -49,14 +49,15 @@ def sweep(
 ) -> list[Trial]:
     """Train every combination of ``choices`` (fields of the model's configuration and training options), best first.
 
-    Trained without test, each is the run that `train` would make: trained again it is only tested.
+    ``options`` are further arguments of `train`. Each trial is the run that `train` makes, without its test: calling
+    `train` with the same values later only tests it.
     """
     trials = combinations(choices)
     requests = [sort_overrides(model, values) for values in trials]
     if any(request.task for request in requests):
-        raise UserError("a sweep keeps to one task; sweep the model's fields and the training options")
+        raise UserError("a sweep has one task; vary fields of the model and training options only")
     execution, fixed = split_options(options)
-    for request in requests:  # all of them must make sense before the first is trained
+    for request in requests:  # check all of them before the first is trained
         identify(model, task, request.config, {**fixed, **request.options})
     found = []
     for number, (values, request) in enumerate(zip(trials, requests, strict=True), 1):

@@ -1,4 +1,4 @@
-"""`train`: one protocol from a task to a finished run. Started again it goes on; a finished run is only opened."""
+"""`train`: from a task to a finished run. Called again it resumes the run; a finished run is only opened."""
 
 from __future__ import annotations
 
@@ -107,7 +107,7 @@ def train(
     _check_parts(task, identity.train_options, test)
     check_folder(Path(out))
     with locked(run.path), _current(device):
-        if run.finished or (run.trained and not test):  # by whom we waited for
+        if run.finished or (run.trained and not test):  # finished by the process that had the lock
             return _opened(run)
         _claim(run, resume)
         try:
@@ -117,12 +117,12 @@ def train(
             if test:
                 finish(run, task.test, device, keep_predictions=keep_predictions)
         except torch.OutOfMemoryError:
-            raise UserError(f"{run.name} does not fit the memory of {device}; try a smaller batch_size") from None
+            raise UserError(f"{run.name} does not fit into the memory of {device}; try a smaller batch_size") from None
     return _opened(run)
 
 
 def _current(device: str) -> AbstractContextManager[Any]:
-    """Streams and graphs are those of this device."""
+    """A context in which this device is the current one, for streams and graphs."""
     return torch.cuda.device(device) if torch.device(device).type == "cuda" else nullcontext()
 
 
@@ -147,7 +147,7 @@ def _check_parts(task: Task, options: TrainOptions, test: bool) -> None:
 
 
 def _opened(run: Run) -> Run:
-    """The run, if what lies in its folder is what its name says."""
+    """The run, after a check that its folder holds this run and no other."""
     found = from_dict(read_json(run.file("spec.json")), str(run.path))
     if found.digest != run.spec.digest:
         raise UserError(
@@ -157,7 +157,7 @@ def _opened(run: Run) -> Run:
 
 
 def _claim(run: Run, resume: bool) -> None:
-    """Under the lock: make the folder this run's, or see that it is."""
+    """Write the spec into a new folder, or check that an existing one is this run's; to be called under the lock."""
     sweep_up(run.path)
     if run.file("spec.json").exists():
         _opened(run)
@@ -218,7 +218,7 @@ def _data(model: OperatorModel, task: Task, execution: ExecutionOptions) -> tupl
 
 
 def calibrate(model: OperatorModel, data: Prepared) -> None:
-    """Fit what is not learned, on the training part, where its data are."""
+    """Fit the model's normalisers on the training part, on the device of the data."""
     home = model.device
     with torch.no_grad():
         model.to(data.device).calibrate(data.features, data.target)

@@ -214,7 +214,7 @@ def test_an_empty_validation_is_refused(task):
     model = sb.build("tiny", task)
     data = prepare_part(model, task.train)
     nothing = Prepared({k: v[:0] for k, v in data.features.items()}, data.target[:0])
-    with pytest.raises(sb.UserError, match="validation part is empty"):
+    with pytest.raises(sb.UserError, match="validation part has no samples"):
         Fit(model, data, nothing, TrainOptions())
 
 

@@ -366,7 +366,7 @@ def test_bad_requests_are_one_line(task, path, tmp_path, monkeypatch):
         sb.train("tiny", Task(path, split="80:0:20"), out=tmp_path)
     with pytest.raises(sb.UserError, match="test part has 2 samples; at least 3"):
         sb.train("tiny", Task(path, n=8), out=tmp_path)
-    with pytest.raises(sb.UserError, match="needs varying initial data"):
+    with pytest.raises(sb.UserError, match="needs initial data that vary"):
         sb.train("tiny", Task(path, "u0+xi"), out=tmp_path)
 
 
