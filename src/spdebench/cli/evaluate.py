@@ -56,6 +56,13 @@ def evaluate(
         raise UserError("--device is for a run's folder, which predicts; a prediction is scored on the processor")
     if truth is None:
         raise UserError("a prediction needs the dataset with the true u: --truth FILE")
+    _of_prediction(prediction, truth, rows, metrics, no_t0, floors, as_json)
+
+
+def _of_prediction(
+    prediction: Path, truth: Path, rows: str, metrics: str, no_t0: bool, floors: bool, as_json: bool
+) -> None:
+    """Print the scores of a predicted u, with reference values if ``floors``."""
     dataset = open_dataset(truth)
     predicted, true = read_prediction(prediction, dataset, rows, has_t0=not no_t0)
     chosen = metrics if metrics in ("paper", "default", "all") else metrics.split(",")

@@ -41,14 +41,7 @@ def generate(
     check_where(device, engine)
     if dry_run:
         check_disk(identity, out)
-        file_bytes, seconds = estimate(identity, workers or 1, device)
-        facts = {"file": str(path), "bytes": file_bytes, "peak_disk_bytes": disk_bytes(identity), "seconds": seconds}
-        if as_json:
-            print_json(facts)
-        else:
-            peak = size(disk_bytes(identity))
-            typer.echo(f"{n} samples, about {size(file_bytes)} ({peak} while it is made), about {duration(seconds)}")
-            typer.echo(f"{path}")
+        _say_estimate(identity, path, workers or 1, device, as_json)
         return
     existed = path.exists()
     if not existed:
@@ -79,3 +72,16 @@ def generate(
         return
     typer.echo(f"{path} ({size(path.stat().st_size)}{', there already' if existed else ''})")
     typer.echo(f"next: spdebench data verify {path}")
+
+
+def _say_estimate(identity: data.DatasetSpec, path: Path, workers: int, device: str, as_json: bool) -> None:
+    """Print the size and the time of a generation."""
+    file_bytes, seconds = estimate(identity, workers, device)
+    peak = disk_bytes(identity)
+    if as_json:
+        print_json({"file": str(path), "bytes": file_bytes, "peak_disk_bytes": peak, "seconds": seconds})
+        return
+    typer.echo(
+        f"{identity.n} samples, about {size(file_bytes)} ({size(peak)} while it is made), about {duration(seconds)}"
+    )
+    typer.echo(f"{path}")

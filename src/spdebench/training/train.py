@@ -188,10 +188,19 @@ def _fit(
     if state is not None:
         fit.load(state)
         started = state["started"]
+    _run_epochs(run, fit, execution, started, pause)
+    seconds = sum(entry["seconds"] for entry in fit.log)
+    _end(run, model, started, fit.best_weights, fit.best, seconds, fit.best_epoch, fit.epoch)
+
+
+def _run_epochs(
+    run: Run, fit: Fit, execution: ExecutionOptions, started: str, pause: Callable[[float], bool] | None
+) -> None:
+    """Run all epochs that are left, with log, checkpoints and progress bar; `Paused` if ``pause`` asks for it."""
     log = Log(run.file("log.jsonl"), fit.log)
     keeper = checkpoints.Keeper(run.file("last.safetensors"), run.spec.digest, execution.checkpoint)
     board = TensorBoardLog(run.file("tensorboard"), fit.epoch) if execution.tensorboard else None
-    with Progress(options.epochs, "epochs", enabled=execution.progress) as bar:
+    with Progress(fit.options.epochs, "epochs", enabled=execution.progress) as bar:
         bar.skip(fit.epoch)
         while not fit.finished:
             entry = fit.run_epoch()
@@ -205,8 +214,6 @@ def _fit(
                 raise checkpoints.Paused
     if board:
         board.close()
-    seconds = sum(entry["seconds"] for entry in fit.log)
-    _end(run, model, started, fit.best_weights, fit.best, seconds, fit.best_epoch, fit.epoch)
 
 
 def _data(model: OperatorModel, task: Task, execution: ExecutionOptions) -> tuple[Prepared, Prepared]:
