@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import math
 from dataclasses import dataclass
 from typing import Any
@@ -10,6 +9,7 @@ from typing import Any
 from spdebench import spec
 from spdebench.equations import EQUATIONS, Equation
 from spdebench.equations.identity import check_class, class_record
+from spdebench.equations.inputs import TASK_IN_FILE_NAMES
 from spdebench.errors import UserError
 from spdebench.noise import STREAM
 
@@ -66,7 +66,7 @@ class DatasetSpec:
         record = class_record(self.equation)
         return {
             "equation": self.equation.name,
-            "fields": dataclasses.asdict(self.equation),
+            "fields": spec.to_dict(self.equation),
             "n": self.n,
             "seed": self.seed,
             "chunk": self.chunk,
@@ -84,7 +84,8 @@ class DatasetSpec:
         """Readable first, then the hash: phi41-xi-periodic-fourier-J128-s0.1-paper-n1200-seed0-<hash>.parquet."""
         e = self.equation
         kind = {"cylindrical": "cyl", "q_wiener": "Q"}.get(e.noise, e.noise)
-        parts = [e.name, e.task, e.boundary, f"{kind}-{e.basis}", f"J{e.truncation}", f"s{e.sigma:g}", e.edition]
+        noise = [f"{kind}-{e.basis}", f"J{e.truncation}", f"s{e.sigma:g}"]
+        parts = [e.name, TASK_IN_FILE_NAMES[e.task], e.boundary, *noise, e.edition]
         return "-".join([*parts, f"n{self.n}", f"seed{self.seed}", self.digest]) + ".parquet"
 
 
@@ -94,7 +95,7 @@ def from_dict(values: Any) -> DatasetSpec:
         found = values.get("layout") if isinstance(values, dict) else None
         raise UserError(f"the file has layout version {found!r}; this version reads {LAYOUT}")
     try:
-        equation = spec.build(EQUATIONS[values["equation"]], values["fields"], values["equation"])
+        equation = spec.build(EQUATIONS[values["equation"]], values["fields"], values["equation"], stored=True)
         check_class(equation, values.get("class", {}))
         numbers = {key: spec.decode(values[key], int, key) for key in ("n", "seed", "chunk")}
         return DatasetSpec(equation=equation, stream=spec.decode(values["stream"], str, "stream"), **numbers)

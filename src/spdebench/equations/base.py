@@ -22,6 +22,7 @@ import torch
 from torch import Tensor
 
 from spdebench import spec
+from spdebench.equations.inputs import Inputs
 from spdebench.equations.rule import Rule
 from spdebench.errors import FoldingWarning, UserError
 from spdebench.grids import Boundary, Grid
@@ -58,7 +59,7 @@ class Equation(ABC):
     basis: Literal["auto", "fourier", "sine", "haar"] = "auto"  # fourier if periodic, sine if Dirichlet
     truncation: int = 128  # J
     sigma: float = 1.0
-    kappa: float = 0.0  # size of the random part of the initial datum: 0 fixed (task xi), 0.1 varying (task u0+xi)
+    kappa: float = 0.0  # size of the random part of the initial datum: 0 fixed (xi -> u), 0.1 varying ((u0, xi) -> u)
     horizon: float = 1.0  # T
     points: int = 128  # stored points per axis
     frames: int = 50  # stored intervals
@@ -205,9 +206,9 @@ class Equation(ABC):
         return torch.arange(self.frames + 1, dtype=torch.float64) * (self.horizon / self.frames)
 
     @property
-    def task(self) -> str:
-        """``xi`` for a fixed initial datum, ``u0_xi`` for a varying one."""
-        return "u0_xi" if self.kappa else "xi"
+    def task(self) -> Inputs:
+        """``xi`` for a fixed initial datum, ``u0+xi`` for a varying one."""
+        return "u0+xi" if self.kappa else "xi"
 
     # --- noise ----------------------------------------------------------------------------------------------------
     @property

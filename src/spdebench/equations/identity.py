@@ -81,14 +81,14 @@ def _difference(now: dict[str, Any], pinned: dict[str, Any]) -> dict[str, Any]:
 def to_dict(equation: Equation) -> dict[str, Any]:
     """The equation's name and fields, and ``class`` where its class is not the pinned one."""
     record = class_record(equation)
-    return {"name": equation.name, **dataclasses.asdict(equation), **({"class": record} if record else {})}
+    return {"name": equation.name, **spec.to_dict(equation), **({"class": record} if record else {})}
 
 
 def from_dict(values: dict[str, Any]) -> Equation:
     """The equation whose `to_dict` this is."""
     fields = dict(values)
     name, recorded = fields.pop("name"), fields.pop("class", {})
-    return check_class(spec.build(EQUATIONS[name], fields, name), recorded)
+    return check_class(spec.build(EQUATIONS[name], fields, name, stored=True), recorded)
 
 
 def check_class(equation: Equation, recorded: Any) -> Equation:

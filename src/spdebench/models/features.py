@@ -130,7 +130,7 @@ def features_key(model: OperatorModel, part: Part) -> str:
 
 
 def _cached(model: OperatorModel, part: Part, where: torch.device, folder: Path) -> Features:
-    path = Path(folder) / f"{model.name}-{features_key(model, part)}.pt"
+    path = Path(folder) / f"{model.name}-{features_key(model, part)}.safetensors"
     if path.exists():
         try:
             return {key: _put(values, where, model) for key, values in _read(path, len(part)).items()}
