@@ -1,7 +1,6 @@
-"""A small benchmark from start to end: generate and check data, train three models and three baselines, score them, and
-write the site.
+"""A small complete example: generate data, check and draw them, train models and baselines, score them, write a page.
 
-``make demo`` runs it. It writes into the folder ``demo``; started again, it continues from what is there.
+``make demo`` runs it. It writes to the folder ``demo``, and a second call continues from the files there.
 """
 
 from __future__ import annotations
@@ -38,16 +37,16 @@ def main() -> None:
     path = sb.generate(phi, n=400, seed=0, out=OUT / "data")
     data = sb.open_dataset(path)
 
-    print("2. verify: solve samples again from their seeds")
+    print("2. verify: solve samples again from their seeds and compare the bits")
     result = sb.verify(data)
     print(f"   {result.chunks} checksums match; {result.identical} of {result.solved} samples have the same bits")
 
-    print("3. card and pictures: what the data are, and the error of the solver")
+    print("3. card and pictures: describe the data and measure the error of the solver")
     path.with_suffix(".md").write_text(card(data, samples=8))
     for kind in ("solution", "statistics"):
         report.save(report.KINDS[kind][0](data), OUT / f"{kind}.png")
 
-    print("4. train: three baselines and three models; 280 samples to train, 60 to validate, 60 to test")
+    print("4. train: three models and three baselines; 280 training, 60 validation and 60 test samples")
     task = sb.Task(data)
     rows = []
     for name, (config, options) in MODELS.items():
@@ -57,16 +56,16 @@ def main() -> None:
         print(f"   {name:<8} {run.record['counts']['real']:>9} parameters  {seconds:6.1f} s", flush=True)
         rows.append({"model": name, **{m: run.scores[m].value for m in PAPER}})
 
-    print("\n5. evaluate: the paper's metrics on the test part, smaller is better")
+    print("\n5. evaluate: the paper's metrics on the test samples; smaller is better")
     print_table(rows)
-    print("\n6. report: a site with the leaderboard, this dataset and every run")
+    print("\n6. report: a web site with a leaderboard, the dataset and the runs")
     index = build_site(OUT / "results", OUT / "site", runs=OUT / "runs", data=OUT / "data")
     print("\nWhat to look at:")
     print(f"   {index}: the leaderboard, and a page for each run with its learning curve and errors")
     print(f"   {OUT}/solution.png and {OUT}/statistics.png: samples of the data, and their moments in space and time")
     print(f"   {path.with_suffix('.md')}: what the data are, and the error of the solver that made them")
     print("A network that does not beat 'mean' and 'linear' in the table above has learned nothing useful.")
-    print("Next: .venv/bin/spdebench list, .venv/bin/spdebench table phi41-periodic, .venv/bin/spdebench show nspde")
+    print("Next: source .venv/bin/activate, then spdebench list, spdebench show nspde, spdebench table phi41-periodic")
 
 
 if __name__ == "__main__":

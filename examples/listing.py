@@ -1,7 +1,7 @@
-"""The paper's listing, done for users: a published file, and one of ours, into torch loaders; trained and scored.
+"""Torch data loaders from a published file and from a generated one, and a model trained on each.
 
-The authors' script turns a flat Parquet file into .mat arrays, cuts them by hand and feeds loaders. Here a published
-file is imported once (`spdebench data import`) and a task does the rest.
+The paper's listing converts a flat Parquet file to .mat arrays and cuts them by hand. Here a published file is imported
+once (`spdebench data import`), and `sb.Task` splits it and makes torch datasets.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ def main() -> None:
     phi = sb.equation("phi42", points=16, truncation=8, frames=20, steps=20, horizon=0.002)
     ours = sb.generate(phi, n=40, seed=0, out="data")
 
-    # A published file. Here our own export stands in for "Phi42+_reno_xi_eps_8_40.parquet" from the hub.
+    # A published file; here we export one ourselves instead of downloading "Phi42+_reno_xi_eps_8_40.parquet".
     published = export_published(sb.open_dataset(ours), Path("data"))
     imported = import_published(published, Path("data/imported"))
 

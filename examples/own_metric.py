@@ -1,4 +1,4 @@
-"""A metric of one's own: how far the largest value of a path is missed. One file, one class.
+"""How to add a metric: the error of the largest value of a sample. It needs one class in one file.
 
 On the command line:  spdebench --with examples/own_metric.py evaluate PREDICTION --truth DATA --metrics rel_l2,peak
 """
@@ -15,11 +15,11 @@ from spdebench.metrics import Measurement, Metric, Pair
 
 @dataclass(frozen=True)
 class Peak(Metric, name="peak"):
-    """(1/N) sum_n | max_{i,j} V - max_{i,j} U |: the error of the largest value, mean over the paths."""
+    """(1/N) sum_n | max_{i,j} V - max_{i,j} U |: the error of the largest value, averaged over samples."""
 
     def measure(self, pair: Pair, *, samples: bool = True) -> Measurement:
         peaks = [(v.flatten(1).amax(1) - u.flatten(1).amax(1)).abs().cpu().numpy() for _, v, u in pair.samples()]
-        each = np.concatenate(peaks)  # one value a sample: intervals come by themselves
+        each = np.concatenate(peaks)  # with one value per sample, `evaluate` computes the interval
         return Measurement(float(each.mean()), each)
 
 

@@ -1,4 +1,6 @@
-"""A model of one's own: a recurrent convolution that walks through the frames. One file, one configuration, one class.
+"""How to add a model: a convolutional recurrent network that steps through the frames.
+
+It needs one configuration class and one model class in one file.
 
 On the command line:  spdebench --with examples/own_model.py train walker DATA width=16 epochs=20
 """
@@ -17,14 +19,14 @@ from spdebench.tasks import Batch, Setting
 
 @dataclass(frozen=True, kw_only=True)
 class WalkerConfig(Config):
-    """``width``: channels; ``reach``: how many neighbours on either side one step sees."""
+    """``width``: number of channels; ``reach``: number of neighbours on each side in a convolution."""
 
     width: int = 16
     reach: int = 3
 
 
 class Walker(OperatorModel, name="walker"):
-    """u_{n+1} = u_n + N(u_n, dw_{n+1}), N two convolutions in space that are the same for every step; u_0 is given."""
+    """u_{n+1} = u_n + N(u_n, dw_{n+1}), where N is two convolutions in space, the same for every step; u_0 is given."""
 
     title = "Walker"
     config_class = WalkerConfig
@@ -42,7 +44,7 @@ class Walker(OperatorModel, name="walker"):
             nn.GELU(),
             nn.Conv1d(config.width, 1, size, padding="same", padding_mode=pad),
         )
-        self.register_buffer("scales", torch.ones(2))  # of u and dw, fitted on the training part
+        self.register_buffer("scales", torch.ones(2))  # of u and dw, fitted to the training part
 
     def prepare(self, batch: Batch) -> Features:
         return {"u0": batch.u0, "dw": batch.dw}
@@ -63,6 +65,6 @@ if __name__ == "__main__":
     torch.set_num_threads(1)
     phi = sb.equation("phi41", points=32, truncation=16, frames=20, steps=20, sigma=1.0)
     task = sb.Task(sb.generate(phi, n=200, seed=0, out="data"))
-    for name, options in (("mean", {}), ("walker", {"epochs": 30, "batch": 20, "lr": 3e-3})):
+    for name, options in (("mean", {}), ("walker", {"epochs": 30, "batch_size": 20, "learning_rate": 3e-3})):
         run = sb.train(name, task, out="runs", **options)
         print(f"{name:<8} relative L2 {run.scores['rel_l2'].value:.3f}   {run.path}")

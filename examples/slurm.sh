@@ -5,9 +5,9 @@
 #SBATCH --cpus-per-task=32
 #SBATCH --gpus-per-node=8
 #SBATCH --time=04:00:00
-# A Ray cluster within a SLURM job, and one command on it:
+# Start a Ray cluster within a SLURM job and run one spdebench command on it:
 #   sbatch examples/slurm.sh table all --run --device cuda --budget 3h45m
-# data/, runs/ and results/ must lie on a file system that all nodes see. Stopped at any moment, the same line goes on.
+# data/, runs/ and results/ must be on a file system that all nodes share. If the job is stopped, submit it again to continue.
 set -euo pipefail
 
 export OMP_NUM_THREADS=1 RAY_USAGE_STATS_ENABLED=0

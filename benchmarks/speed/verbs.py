@@ -9,7 +9,7 @@ import torch
 import typer
 
 from spdebench import spec
-from spdebench.cli.output import Device, Json, Words, print_json, print_table
+from spdebench.cli.output import Device, Json, SpecFields, at_least_one, print_json, print_table
 from spdebench.data.generate import check_device
 from spdebench.equations import EQUATIONS
 from spdebench.errors import UserError, unknown
@@ -29,10 +29,11 @@ app = typer.Typer(
 @app.command()
 def data(
     equation: Annotated[str, typer.Argument(help="One equation instead of the standard cases.")] = "",
-    words: Words = None,
+    overrides: SpecFields = None,
     only: Annotated[str, typer.Option(help="One standard case, such as 'phi41' or 'phi41 dirichlet'.")] = "",
     n: Annotated[
-        int | None, typer.Option("-n", help="Samples of each case; by default enough for a steady rate.")
+        int | None,
+        typer.Option("-n", callback=at_least_one, help="Samples of each case; by default enough for a steady rate."),
     ] = None,
     device: Device = "cpu",
     as_json: Json = False,
@@ -40,12 +41,10 @@ def data(
     """Solvers against a floor (the same normals and transforms alone), ms per sample, one thread."""
     torch.set_num_threads(1)
     check_device(device)
-    if n is not None and n < 1:
-        raise UserError(f"-n must be at least 1, got {n}")
     if equation:
         cases = {
-            " ".join([equation, *(words or [])]): spec.build(
-                EQUATIONS[equation], spec.parse_words(words or []), equation
+            " ".join([equation, *(overrides or [])]): spec.build(
+                EQUATIONS[equation], spec.parse_overrides(overrides or []), equation
             )
         }
     else:

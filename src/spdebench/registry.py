@@ -1,4 +1,4 @@
-"""Look-up by name. Declaring a class registers it; third-party packages use entry points, single files `extend`."""
+"""Classes by name. Declaring a class registers it; other packages use entry points, single files `extend`."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from spdebench.errors import UserError, unknown
 T = TypeVar("T")
 
 FILES = "SPDEBENCH_WITH"
-"""Environment variable: Python files that declare classes of ours; worker processes inherit it."""
+"""Environment variable with the Python files of `--with`; worker processes inherit it."""
 
 
 def extend(files: Sequence[str | os.PathLike[str]]) -> None:
-    """Run Python files that declare classes, in this process and in the workers that it starts."""
+    """Run Python files that declare classes, in this process and in its worker processes."""
     known = [f for f in os.environ.get(FILES, "").split(os.pathsep) if f]
     for file in files:
         path = str(Path(file).resolve())
@@ -53,8 +53,8 @@ def _run_file(path: Path) -> None:
 
 
 class Registry(Generic[T]):
-    """Names to classes of one kind. ``builtin`` imports the package's own; ``spdebench.<plural>`` is the group
-    of entry points that third parties declare."""
+    """The classes of one kind by name. ``builtin`` imports the package's own classes; other packages declare theirs as
+    entry points of the group ``spdebench.<plural>``."""
 
     def __init__(self, kind: str, plural: str, builtin: Callable[[], object]) -> None:
         self.kind = kind
@@ -64,6 +64,7 @@ class Registry(Generic[T]):
         self._loaded = False
 
     def add(self, name: str, item: type[T]) -> None:
+        """Register a class; two classes cannot have one name."""
         old = self._items.get(name)
         if old is not None and (old.__module__, old.__qualname__) != (item.__module__, item.__qualname__):
             raise UserError(f"{self.kind} '{name}' is declared twice: by {old.__module__} and by {item.__module__}")

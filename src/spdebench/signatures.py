@@ -2,10 +2,10 @@
 
 Signature of a path X in R^d, level k, word (i_1..i_k):
     S^k(X) = int_{s_1 < .. < s_k} dX^{i_1}_{s_1} .. dX^{i_k}_{s_k},   S of a straight piece z: z^{(x)k} / k!.
-Pieces join by Chen's relation S(X * Y) = S(X) (x) S(Y); in Horner form one more piece z costs at level k
+Pieces are joined by Chen's relation S(X * Y) = S(X) (x) S(Y). In Horner form one more piece z changes level k by
     S_k += (..((z/k + S_1) (x) z/(k-1) + S_2) (x) z/(k-2) .. + S_{k-1}) (x) z.
 Depth-2 log-signature: (X_T - X_0, Levy areas A_ij), A_ij = 1/2 int (X^i - X^i_0) dX^j - (X^j - X^j_0) dX^i, i < j.
-Words are ordered by level, then lexicographically; the empty word (always 1) is left out.
+Words are ordered by level, then lexicographically; the empty word, whose term is always 1, is omitted.
 
 Sources: T. Lyons, "Rough paths, signatures and the modelling of functions on the line" (2014);
 P. Kidger and T. Lyons, "Signatory" (2021), for the Horner form.
@@ -30,17 +30,17 @@ def signature_size(channels: int, depth: int) -> int:
 
 
 def words(channels: int, depth: int) -> list[tuple[int, ...]]:
-    """The words that the terms of a signature belong to, in their order."""
+    """The words of the terms of a signature, in their order."""
     return [w for k in range(1, depth + 1) for w in itertools.product(range(channels), repeat=k)]
 
 
 def with_time(paths: Tensor, times: Tensor | None = None) -> Tensor:
-    """Paths ``(.., length, channels)`` with time put before the channels; without ``times`` it runs from 0 to 1."""
+    """Paths ``(.., length, channels)`` with time as an additional first channel; by default it runs from 0 to 1."""
     length = paths.shape[-2]
     if times is None:
         times = torch.linspace(0, 1, length, dtype=paths.dtype, device=paths.device)
     if times.shape != (length,):
-        raise UserError(f"with_time: {length} times are needed, one a point; got shape {tuple(times.shape)}")
+        raise UserError(f"with_time: expected {length} times, one per point, got shape {tuple(times.shape)}")
     column = times.to(paths)[:, None].expand(*paths.shape[:-1], 1)
     return torch.cat([column, paths], dim=-1)
 
@@ -48,8 +48,8 @@ def with_time(paths: Tensor, times: Tensor | None = None) -> Tensor:
 def signature(paths: Tensor, depth: int, *, basepoint: bool = False, backend: Backend = "torch") -> Tensor:
     """Signatures of paths ``(.., length, channels)``, linear between points: ``(.., d + d^2 + .. + d^depth)``.
 
-    ``basepoint`` starts every path at 0, so that its level is seen too. ``backend="pysiglib"`` needs the extra
-    ``fast-sig``; both are differentiable and agree to rounding.
+    ``basepoint`` starts every path at 0, so that the signature depends on its first value. ``backend="pysiglib"`` needs
+    the extra ``fast-sig``. Both backends are differentiable and agree up to rounding.
     """
     _check(paths, depth)
     if basepoint:
@@ -69,9 +69,9 @@ def signature(paths: Tensor, depth: int, *, basepoint: bool = False, backend: Ba
 
 
 def signature_of_increments(increments: Tensor, depth: int) -> Tensor:
-    """The core: increments ``(steps, channels, paths)`` -> terms ``(words, paths)``, paths on the contiguous axis.
+    """Increments ``(steps, channels, paths)`` -> terms ``(words, paths)``; the axis of paths is contiguous.
 
-    Without gradients the state is updated in place (``out=`` buffers); with gradients the same operations allocate.
+    Without gradients the state is updated in place (``out=`` buffers); with gradients new tensors are allocated.
     """
     d, count = increments.shape[1:]
     reuse = not (torch.is_grad_enabled() and increments.requires_grad)
@@ -79,7 +79,7 @@ def signature_of_increments(increments: Tensor, depth: int) -> Tensor:
     state = _straight(increments[0], depth)
     for z in increments[1:]:
         parts = [z / k for k in range(1, depth + 1)]  # parts[k - 1] = z / k
-        for k in range(depth, 1, -1):  # from the top: each level uses the lower ones before they move
+        for k in range(depth, 1, -1):  # from the top, because each level uses the lower ones before they change
             inner = torch.add(parts[k - 1], state[0], out=rooms[0])
             for j in range(1, k - 1):
                 inner = _outer(inner, parts[k - 1 - j], rooms[j])
@@ -94,7 +94,7 @@ def signature_of_increments(increments: Tensor, depth: int) -> Tensor:
 def log_signature(paths: Tensor) -> Tensor:
     """Depth-2 log-signatures of paths ``(.., length, channels)``: ``(.., d + d(d-1)/2)``, increments then areas.
 
-    Areas stand in the order (0,1), (0,2) .. (d-2,d-1): the Lyndon words of length 2.
+    Areas are in the order (0,1), (0,2) .. (d-2,d-1), which are the Lyndon words of length 2.
     """
     _check(paths, 2)
     if paths.shape[-2] < 2:
@@ -102,7 +102,7 @@ def log_signature(paths: Tensor) -> Tensor:
     channels = paths.shape[-1]
     moved = paths[..., :-1, :] - paths[..., :1, :]
     steps = paths.diff(dim=-2)
-    products = moved.transpose(-1, -2) @ steps  # the terms 1/2 z_i z_j of each piece are symmetric: they cancel
+    products = moved.transpose(-1, -2) @ steps  # the terms 1/2 z_i z_j of each piece are symmetric and cancel
     i, j = torch.triu_indices(channels, channels, 1, device=paths.device)
     areas = (products[..., i, j] - products[..., j, i]) / 2
     return torch.cat([paths[..., -1, :] - paths[..., 0, :], areas], dim=-1)

@@ -1,4 +1,4 @@
-"""What the documents say is run: every Python block, in order, in an empty folder; every file they name is there."""
+"""The documents: Python blocks run (in order, in an empty folder), links lead to files, words are usual ones."""
 
 from __future__ import annotations
 
@@ -8,6 +8,9 @@ import sys
 from pathlib import Path
 
 import pytest
+
+import spdebench as sb
+from spdebench.metrics import METRICS
 
 ROOT = Path(__file__).parents[2]
 PAGES = [*sorted(ROOT.glob("*.md")), ROOT / "benchmarks" / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
@@ -41,6 +44,33 @@ def test_python_blocks_run(page, tmp_path):
     script.write_text("\n".join(blocks) + AFTER.get(page.name, ""))
     done = subprocess.run([sys.executable, str(script)], cwd=tmp_path, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
+
+
+PRIVATE_WORDS = re.compile(
+    r"\bhonest|tells? the truth|\bfold(s|ed|ing)?\b|\bbeside\b|\breckon|\bone clear line\b"
+    r"|\b(ms|row|line|file|value|matrix|number|points?|modes) an? (sample|epoch|run|axis|mode|metric|frame|seed)\b",
+    re.IGNORECASE,
+)
+"""Words and phrases of this project that a newcomer does not know; each has a usual one (aliasing, per sample, ...)."""
+
+
+def private_words(text: str) -> list[str]:
+    return [line.strip() for line in text.splitlines() if PRIVATE_WORDS.search(line)]
+
+
+@pytest.mark.parametrize("page", [p for p in PAGES if p.name != "results.md"], ids=lambda p: p.name)
+def test_pages_use_the_words_of_the_field(page):
+    text = re.sub(r"<!-- headline -->.*<!-- /headline -->", "", page.read_text(), flags=re.S)  # generated
+    assert private_words(text) == []
+    assert private_words("honest baselines, 0.1 ms a sample; the noise folds") != []
+
+
+@pytest.mark.parametrize("registry", [sb.MODELS, METRICS], ids=["models", "metrics"])
+def test_models_and_metrics_use_the_words_of_the_field(registry):
+    for name in registry:
+        cls = registry[name]
+        text = f"{sys.modules[cls.__module__].__doc__}\n{cls.__doc__}"
+        assert not cls.__module__.startswith("spdebench.") or private_words(text) == [], name
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda p: p.name)

@@ -79,7 +79,8 @@ def test_importing_does_nothing():
         "f = list(warnings.filters); t, d = torch.get_num_threads(), torch.get_default_dtype();"
         "import spdebench, spdebench.cli.main;"
         "assert warnings.filters == f and torch.get_num_threads() == t and torch.get_default_dtype() == d;"
-        "assert 'matplotlib' not in sys.modules and 'pysiglib' not in sys.modules and 'ray' not in sys.modules"
+        "assert 'matplotlib' not in sys.modules and 'pysiglib' not in sys.modules and 'ray' not in sys.modules;"
+        "assert 'rich.progress' not in sys.modules"
     )
     subprocess.run([sys.executable, "-c", code], check=True)
 

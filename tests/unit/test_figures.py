@@ -232,8 +232,8 @@ def test_truncation_table_and_curves_by_direct_computation() -> None:
     eq, n = equation("phi41", **SMALL), 12
     table = truncation_table(eq, (2, 30, 64), n=n, seed=5)
     assert table["J"].tolist() == [2, 30, 64]
-    assert table["folds"].tolist() == [False, False, True]
-    for _, row in table[~table["folds"]].iterrows():
+    assert table["aliased"].tolist() == [False, False, True]
+    for _, row in table[~table["aliased"]].iterrows():
         paths = simulate(eq.replace(truncation=int(row["J"])), 5, range(n), out_dtype=torch.float64)
         u = paths.u[:, -1].numpy()
         assert row["std"] == pytest.approx(u.std(0, ddof=1).mean())
@@ -244,7 +244,7 @@ def test_truncation_table_and_curves_by_direct_computation() -> None:
     left, _, right = plot_truncation(eq, (2, 30, 64), n=n, seed=5).axes
     drawn = {line.get_label(): line for line in left.get_lines()}
     assert drawn["$J$ = 2"].get_ydata()[-1] == table["std"][0]
-    assert drawn["$J$ = 2"].get_linestyle() == "-" and drawn["$J$ = 64 (folds)"].get_linestyle() == "--"
+    assert drawn["$J$ = 2"].get_linestyle() == "-" and drawn["$J$ = 64 (aliased)"].get_linestyle() == "--"
     assert len(right.containers) == 6
 
 

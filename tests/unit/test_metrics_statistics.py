@@ -135,7 +135,7 @@ def test_samples_without_a_value_are_left_out_of_both() -> None:
         ({"a": scored([1, 2, 3]), "b": scored([1, 2])}, "different sizes"),
         ({"a": scored([1, 2, 3]), "b": scored([1, math.inf, 3])}, "'m' of 'b' is not finite"),
         ({"a": scored([1, 2, 3]), "b": Scores({"m": Score("m", 1.0, "law")}, {}, None, {})}, "no per-sample values"),
-        ({"a": scored([1, math.nan, 3]), "b": scored([1, 2, 3])}, "share 2 samples"),
+        ({"a": scored([1, math.nan, 3]), "b": scored([1, 2, 3])}, "have 2 common samples"),
     ],
 )
 def test_comparisons_that_make_no_sense(models, line: str) -> None:

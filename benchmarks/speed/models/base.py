@@ -9,8 +9,7 @@ from typing import Any
 from torch import nn
 
 from spdebench.equations import equation
-from spdebench.tasks import Setting
-from spdebench.tasks.setting import Inputs
+from spdebench.tasks import Inputs, Setting
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""Scores: how far a prediction is from the truth, path by path and in law, with intervals and marks to read them by."""
+"""Metrics compare predicted with true solutions, sample by sample or in law, with confidence intervals."""
 
 from spdebench.metrics.base import METRICS, Measurement, Metric
 from spdebench.metrics.bootstrap import Interval

@@ -1,4 +1,4 @@
-"""What a metric is: a frozen dataclass of options with ``measure``. Declaring it with a name registers it."""
+"""The base class of metrics: a frozen dataclass of options with ``measure``. Declaring a subclass registers it."""
 
 from __future__ import annotations
 
@@ -29,7 +29,10 @@ METRICS: Registry[Metric] = Registry("metric", "metrics", _builtin)
 
 @dataclass(frozen=True)
 class Measurement:
-    """What `Metric.measure` finds. ``resample`` gives the value under sample weights where ``samples`` cannot."""
+    """The result of `Metric.measure`.
+
+    If the value is not a mean of per-sample values (``samples``), ``resample`` computes it for given sample weights.
+    """
 
     value: float
     samples: np.ndarray | None = None
@@ -40,11 +43,12 @@ class Measurement:
 
 
 class Metric:
-    """A number that says how far a prediction V is from the truth U.
+    """A number that measures the distance between a prediction V and the truth U.
 
-    A subclass is a frozen dataclass whose fields are its options, and its docstring opens with its formula and source.
-    ``kind`` is ``samplewise`` when the value is made of one value a sample (then a NaN spoils its sample only), ``law``
-    when it compares distributions (then a NaN makes it inf). ``ideal`` is the value of a perfect prediction.
+    A subclass is a frozen dataclass whose fields are its options. Its docstring starts with its formula and source.
+    ``kind="samplewise"``: the value is computed from one value per sample, and a NaN affects only its own sample.
+    ``kind="law"``: the value compares distributions, and a NaN makes it infinite. ``ideal`` is the value of a perfect
+    prediction.
     """
 
     name: ClassVar[str]
@@ -58,11 +62,11 @@ class Metric:
             METRICS.add(name, cls)
 
     def refuses(self, pair: Pair) -> str | None:
-        """Why this metric cannot score such arrays, in words that follow its name; None when it can."""
+        """None if this metric can score such arrays; otherwise the reason, as text that is printed after its name."""
         return None
 
     def measure(self, pair: Pair, *, samples: bool = True) -> Measurement:
-        """The value, and with ``samples`` what intervals need (some metrics save work without)."""
+        """The value and, if ``samples``, the per-sample values that confidence intervals need."""
         raise NotImplementedError
 
     @property
@@ -73,7 +77,7 @@ class Metric:
 
     @classmethod
     def formula(cls) -> str:
-        """The docstring, unindented: formula, source, remarks."""
+        """The docstring without indentation: formula, source, remarks."""
         return inspect.cleandoc(cls.__doc__ or "")
 
 
@@ -82,6 +86,6 @@ def _options(metric: Metric) -> tuple[dataclasses.Field[Any], ...]:
 
 
 def require(condition: bool, message: str) -> None:
-    """An option outside its range is one clear line."""
+    """Raise a `UserError` with this message if an option is out of range."""
     if not condition:
         raise UserError(message)

@@ -1,9 +1,11 @@
-"""Confidence intervals over test samples.
+"""Confidence intervals over test samples, by the BCa bootstrap (B. Efron, "Better bootstrap confidence
+intervals", 1987).
 
-A statistic is a function of sample weights: ``statistic(W)`` maps weights ``(R, N)`` to ``R`` values; resamples are
-multinomial counts, the jackknife leaves one sample out. BCa (B. Efron, "Better bootstrap confidence intervals", 1987):
     ends at the quantiles Phi(z0 + (z0 + z) / (1 - a (z0 + z))) of the resampled values, z = Phi^-1(tail),
-    z0 = Phi^-1(share of resampled values below the estimate),   a = sum d^3 / (6 (sum d^2)^{3/2}),  d = jackknife.
+    z0 = Phi^-1(share of resampled values below the estimate),   a = sum d^3 / (6 (sum d^2)^{3/2}),  d = jackknife
+
+A statistic is a function of sample weights: ``statistic(W)`` maps weights ``(R, N)`` to ``R`` values. A bootstrap
+resample is a vector of multinomial counts; the jackknife gives one sample the weight 0.
 """
 
 from __future__ import annotations
@@ -18,15 +20,15 @@ from spdebench.errors import UserError
 
 Statistic = Callable[[np.ndarray], np.ndarray]
 
-MAX_BIAS = 1.0  # |z0| beyond which BCa leans on the far tail of the resamples; the basic interval is used instead
+MAX_BIAS = 1.0  # if |z0| is larger, BCa would depend on the far tail of the resamples; the basic interval is used
 
 
 @dataclass(frozen=True)
 class Interval:
-    """``[low, high]`` at ``level``; method ``bca``, ``bca-linear`` (of pseudo-values) or ``basic``.
+    """``[low, high]`` with confidence ``level``, by ``bca``, ``bca-linear`` (BCa of pseudo-values) or ``basic``.
 
-    ``basic`` is 2 estimate - quantiles, used where resampling shows a strong bias: a norm of a mean is too large, and
-    such an interval may lie below the estimate itself.
+    ``basic`` is 2 estimate - quantiles and is used where resampling shows a strong bias, as for the norm of a mean. It
+    is bias-corrected but the estimate is not, so the estimate can lie above its own interval.
     """
 
     low: float
@@ -37,7 +39,7 @@ class Interval:
 
 @lru_cache(maxsize=4)
 def resample_counts(n: int, resamples: int, seed: int) -> np.ndarray:
-    """How often each of n samples is drawn, ``(resamples, n)``; the same for every metric, so that they are paired."""
+    """How often each of n samples is drawn, ``(resamples, n)``; all metrics use the same draws and are paired."""
     if resamples < 100:
         raise UserError(f"resamples must be 0 (no intervals) or at least 100, got {resamples}")
     counts = np.random.default_rng(seed).multinomial(n, np.full(n, 1 / n), size=resamples).astype(np.float64)
@@ -46,7 +48,7 @@ def resample_counts(n: int, resamples: int, seed: int) -> np.ndarray:
 
 
 def weighted_mean(samples: np.ndarray, power: float = 1.0) -> Statistic:
-    """W -> (sum_n w_n x_n^power / sum_n w_n)^(1/power), samples that are NaN left out."""
+    """W -> (sum_n w_n x_n^power / sum_n w_n)^(1/power) without the samples that are NaN."""
     kept = ~np.isnan(samples)
     values = np.where(kept, samples, 0.0) ** power
 
@@ -61,7 +63,7 @@ def weighted_mean(samples: np.ndarray, power: float = 1.0) -> Statistic:
 def interval(
     statistic: Statistic, n: int, *, resamples: int = 2000, level: float = 0.95, seed: int = 0, linear: bool = False
 ) -> Interval | None:
-    """The BCa interval of a statistic of n samples; None where the statistic is not finite."""
+    """The BCa interval of a statistic of n samples; None if the statistic is not finite."""
     if not 0 < level < 1:
         raise UserError(f"level must lie between 0 and 1, got {level}")
     estimate = float(statistic(np.ones((1, n)))[0])

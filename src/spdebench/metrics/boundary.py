@@ -1,4 +1,4 @@
-"""Does the prediction keep its boundary values?"""
+"""A metric for the boundary values of a prediction on a Dirichlet grid."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ import torch
 
 from spdebench.metrics.base import Measurement, Metric
 from spdebench.metrics.fields import Pair
-from spdebench.metrics.pointwise import mean_kept, ratio
+from spdebench.metrics.pointwise import mean_without_nan, ratio
 
 
 @dataclass(frozen=True)
 class BoundaryResidual(Metric, name="boundary"):
     """(1/N) sum_n rms_{t, x on the boundary} V / rms_{t, x} U.
 
-    Source: the trace of a Dirichlet field, which is 0. The boundary points are those stored: the first on every axis
-    (the last is implied by the layout). Periodic grids have no boundary.
+    Source: a Dirichlet field vanishes on the boundary. Only stored boundary points are used: the first one on every
+    axis (the last one is 0 and is not stored). Periodic grids have no boundary.
     """
 
     def refuses(self, pair: Pair) -> str | None:
@@ -32,8 +32,8 @@ class BoundaryResidual(Metric, name="boundary"):
             trace[where] = v[..., edge].square().mean(-1, dtype=torch.float64).cpu().numpy()
             size[where] = u.flatten(2).square().mean(-1, dtype=torch.float64).cpu().numpy()
         trace = np.nan_to_num(trace, nan=np.inf, posinf=np.inf)
-        trace[pair.nonfinite] = np.inf  # also when the NaN lies inside
+        trace[pair.nonfinite] = np.inf  # also if the NaN is not on the boundary
         values = np.sqrt(ratio(trace.mean(1), size.mean(1)))
         zero = int((size.mean(1) == 0).sum())
-        curve = mean_kept(np.sqrt(ratio(trace, size)))
-        return Measurement(float(mean_kept(values)), values, "mean", curve, {"zero_norm_samples": zero})
+        curve = mean_without_nan(np.sqrt(ratio(trace, size)))
+        return Measurement(float(mean_without_nan(values)), values, "mean", curve, {"zero_norm_samples": zero})

@@ -1,11 +1,12 @@
-"""Is model A better than model B? Tests on the same test samples, and intervals over training seeds and samples.
+"""Tests whether one model is better than another, and intervals over training seeds and test samples.
 
-- Paired bootstrap: the difference of scores under one resampling of the test set for both models (metrics of laws
-  through their pseudo-values, that is, to first order).
-- Wilcoxon signed-rank test on per-sample differences (samplewise metrics only; pseudo-values are no observations).
+- Paired bootstrap: both models are scored on the same resamples of the test set, and their scores subtracted. Metrics
+  that compare laws enter through their pseudo-values, that is, to first order.
+- Wilcoxon signed-rank test on per-sample differences; only for samplewise metrics, as pseudo-values are not
+  observations.
 - Holm's step-down correction over all pairs of models.
-- Two levels: seeds and samples are crossed (every seed predicts the same test set), so both are resampled
-  independently (A. Owen, "The pigeonhole bootstrap", 2007; slightly conservative).
+- Two-level intervals: every training seed predicts the same test set, so seeds and samples are resampled independently
+  (A. Owen, "The pigeonhole bootstrap", 2007; slightly conservative).
 """
 
 from __future__ import annotations
@@ -23,9 +24,10 @@ from spdebench.metrics.scores import Score, Scores, reducer
 
 @dataclass(frozen=True)
 class Comparison:
-    """A against B on one metric: ``difference`` = score of A - score of B with its interval; p-values, Holm-adjusted.
+    """Model A against model B on one metric: ``difference`` = score of A - score of B, its interval, and p-values.
 
-    ``wilcoxon`` is None for a metric of laws. ``excluded`` samples have no value in one of the two.
+    ``*_holm`` are the p-values after Holm's correction. ``wilcoxon`` is None for a metric that compares laws.
+    ``excluded`` is the number of samples for which one of the models has no value.
     """
 
     a: str
@@ -41,7 +43,7 @@ class Comparison:
 
     @property
     def better(self) -> str | None:
-        """The model with the smaller score, if the corrected bootstrap tells them apart at the interval's level."""
+        """The model with the smaller score if the Holm-corrected bootstrap finds a difference at this level."""
         if self.bootstrap_holm > 1 - self.interval.level:
             return None
         return self.a if self.difference < 0 else self.b
@@ -60,7 +62,7 @@ def holm(p_values: Sequence[float]) -> list[float]:
 def compare(
     models: Mapping[str, Scores], metric: str = "rel_l2", *, resamples: int = 5000, level: float = 0.95, seed: int = 0
 ) -> list[Comparison]:
-    """All pairs of models on one metric; every `Scores` must come from the same test set, in the same order."""
+    """Compare all pairs of models on one metric; all `Scores` must be of the same test samples in the same order."""
     if len(models) < 2:
         raise UserError(f"compare: at least 2 models are needed, got {len(models)}")
     scores = {name: found[metric] for name, found in models.items()}
@@ -86,9 +88,11 @@ def _pair(
     kept = ~(np.isnan(x) | np.isnan(y))
     for name, values in ((a, x), (b, y)):
         if not np.isfinite(values[kept]).all():
-            raise UserError(f"compare: '{first.metric}' of '{name}' is not finite; a broken model cannot be ranked")
+            raise UserError(f"compare: '{first.metric}' of '{name}' is not finite, so it cannot be compared")
     if kept.sum() < 3:
-        raise UserError(f"compare: '{a}' and '{b}' share {int(kept.sum())} samples with a value; 3 are needed")
+        raise UserError(
+            f"compare: '{a}' and '{b}' have {int(kept.sum())} common samples with a value; at least 3 are needed"
+        )
     x, y = x[kept], y[kept]
     n = len(x)
     gap_x, gap_y = reducer(x, first.reduction), reducer(y, second.reduction)
@@ -117,9 +121,9 @@ def _values(score: Score, name: str) -> np.ndarray:
 
 @dataclass(frozen=True)
 class SeedSummary:
-    """One model trained with several seeds: the mean score, how it varies over seeds and over samples, both together.
+    """The mean score of one model over training seeds, with an interval over seeds and samples together.
 
-    ``seed_std``: std of the score over seeds. ``sample_error``: standard error from the finite test set.
+    ``seed_std``: std of the score over seeds. ``sample_error``: standard error due to the finite test set.
     """
 
     metric: str
@@ -133,7 +137,7 @@ class SeedSummary:
 def over_seeds(
     runs: Sequence[Scores], metric: str = "rel_l2", *, resamples: int = 5000, level: float = 0.95, seed: int = 0
 ) -> SeedSummary:
-    """The two-level (seed x sample) interval of the mean score over seeds, by resampling both."""
+    """The mean score over training seeds and its interval, from resampling both seeds and test samples."""
     if len(runs) < 2:
         raise UserError(f"over_seeds: at least 2 training seeds are needed, got {len(runs)}")
     scores = [run[metric] for run in runs]

@@ -1,8 +1,9 @@
-"""Do fluctuations at two times, or at two points, go together as they should? Pearson correlations across samples.
+"""Errors of the correlations between two times or two points: Pearson correlations across samples.
 
-Rules for both: a pair of columns counts when the *truth* varies in both (std above 1e-6 max|U|); where the truth varies
-but the prediction is constant, its correlation is 0, so that collapse is penalised and never skipped; no epsilon
-enters a denominator. Because V and U share the noise, small values do not mean equal laws: see the floors.
+A pair of columns is used if the *truth* varies in both (std above 1e-6 max|U|). Where the truth varies but the
+prediction is constant, the correlation of the prediction is set to 0, so that a model which predicts the mean is
+penalised. No epsilon is added to denominators. V and U have the same noise, so a small value does not mean that their
+laws agree; `floors` gives reference values.
 """
 
 from __future__ import annotations
@@ -18,13 +19,15 @@ from spdebench.metrics.base import Measurement, Metric, require
 from spdebench.metrics.fields import CONSTANT, Pair
 from spdebench.metrics.scores import Kind
 
-TILE_BYTES = {"cpu": 4 << 20}  # correlation matrices in flight: read again at once, so they should stay in cache
+TILE_BYTES = {
+    "cpu": 4 << 20
+}  # correlation matrices computed at a time: they are read again immediately and should stay in the cache
 
 
 def standardise(columns: Tensor, scale: float) -> tuple[Tensor, Tensor]:
-    """Columns ``(.., N)`` centred and of unit length, float32, and which of them vary; constant ones become 0.
+    """Columns ``(.., N)`` centred and scaled to unit length, float32, and which of them vary; constant ones become 0.
 
-    Centred twice: the first mean is taken in the precision of the data, the second removes what rounding left.
+    They are centred twice: first in the precision of the data, then in float32 to remove the rounding error.
     """
     centred = columns - columns.mean(-1, keepdim=True)
     centred = (centred / scale if scale > 0 else centred).float()
@@ -36,7 +39,7 @@ def standardise(columns: Tensor, scale: float) -> tuple[Tensor, Tensor]:
 
 
 class _Tally:
-    """Sums over pairs of columns, for every column of every batch; tables are made once, so that memory stays level."""
+    """Sums over pairs of columns, for every column of every batch. All tables are allocated at the start."""
 
     def __init__(self, pair: Pair, batches: int, columns: int, samples: bool) -> None:
         self.pair, self.samples = pair, samples
@@ -46,7 +49,7 @@ class _Tally:
         self.influence = np.zeros(pair.samples_count)
 
     def add(self, start: int, v: Tensor, u: Tensor) -> None:
-        """Columns ``(batch, columns, N)`` of the batches from ``start`` on."""
+        """Add the batches from ``start`` on, as columns ``(batch, columns, N)``."""
         zu, varies = standardise(u, self.pair.scale_truth)
         zv, moves = standardise(v, self.pair.scale_prediction)
         zv *= varies.unsqueeze(-1)
@@ -65,14 +68,14 @@ class _Tally:
 
 
 def influence(signs: Tensor, z: Tensor) -> Tensor:
-    """How sample n pulls them: sum_ij s_ij IF_n(rho_ij), IF_n(rho) = N z_in z_jn - rho N (z_in^2 + z_jn^2)/2."""
+    """Influence of sample n: sum_ij s_ij IF_n(rho_ij), IF_n(rho) = N z_in z_jn - rho N (z_in^2 + z_jn^2)/2."""
     pulled = torch.bmm(signs, z).mul_(z)
     share = pulled.sum(-1, keepdim=True)  # sum_j s_ij rho_ij
     return (pulled - share * z.square()).sum((0, 1), dtype=torch.float64) * z.shape[-1]
 
 
 def _measure(tally: _Tally, along: int) -> Measurement:
-    """Mean |rho_U - rho_V| over valid pairs; ``along`` is the axis of (batch, columns) that is summed for the curve."""
+    """Mean |rho_U - rho_V| over valid pairs; the curve sums over the axis ``along`` of (batch, columns)."""
     valid = tally.valid
     partners = np.where(valid, valid.sum(1, keepdims=True) - 1, 0)
     pairs = int(partners.sum())
@@ -94,8 +97,8 @@ def _measure(tally: _Tally, along: int) -> Measurement:
 class AutoCorrelation(Metric, name="acf"):
     """(1/|P|) sum_{(i, s<t) in P} |rho(U_is, U_it) - rho(V_is, V_it)|, rho across samples.
 
-    Source: the paper, "ACF Error", on t_1..t_T. P holds the pairs of times at which the truth varies. The curve at t is
-    the mean over all pairs with one end at t. Per-sample values are jackknife pseudo-values.
+    Source: the paper, "ACF Error", on t_1..t_T. P is the set of pairs of times at which the truth varies. The curve at
+    t is the mean over all pairs that contain t. Per-sample values are jackknife pseudo-values.
     """
 
     kind: ClassVar[Kind] = "law"
@@ -114,9 +117,10 @@ class AutoCorrelation(Metric, name="acf"):
 class CrossCorrelation(Metric, name="corr"):
     """(1/|P|) sum_{(t, i<j) in P} |rho(U_it, U_jt) - rho(V_it, V_jt)|, rho across samples.
 
-    Source: the paper, "Cross-Correlation Error", on t_1..t_T. P holds the pairs of points at which the truth varies.
-    With more than ``max_points`` points a fixed random ``subset`` of them (drawn with ``seed``) is used, and the result
-    says so (``points``). The curve is the value at each time. Per-sample values are jackknife pseudo-values.
+    Source: the paper, "Cross-Correlation Error", on t_1..t_T. P is the set of pairs of points at which the truth
+    varies. On grids with more than ``max_points`` points a random ``subset`` of them (drawn with ``seed``) is used, and
+    ``points`` in the result is its size. The curve is the value at each time. Per-sample values are jackknife
+    pseudo-values.
     """
 
     max_points: int = 4096
@@ -142,7 +146,7 @@ class CrossCorrelation(Metric, name="corr"):
 
 
 def lag_profile(pair: Pair) -> tuple[np.ndarray, np.ndarray]:
-    """r(l) = mean_{i,t} rho(t, t + l) of the prediction and of the truth, l = 0..T-1; columns that vary only."""
+    """r(l) = mean_{i,t} rho(t, t + l) of the prediction and of the truth, l = 0..T-1, over columns that vary."""
     steps = pair.steps
     sums = np.zeros((2, steps))
     counts = np.zeros((2, steps))

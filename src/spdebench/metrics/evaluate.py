@@ -1,4 +1,4 @@
-"""One evaluation for all: whole test set at once, times t_1..t_T, physical units."""
+"""Score a prediction with several metrics: the whole test set at once, frames t_1..t_T, in physical units."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from spdebench.grids import Grid
 from spdebench.metrics.base import METRICS, Measurement, Metric
 from spdebench.metrics.bootstrap import interval
 from spdebench.metrics.fields import Pair
-from spdebench.metrics.pointwise import mean_kept, ratio
+from spdebench.metrics.pointwise import mean_without_nan, ratio
 from spdebench.metrics.scores import Score, Scores, reducer
 
 PAPER = ("rel_l2", "l2_paper", "mse", "rmse", "w12_paper", "acf", "corr", "sigw1")
@@ -24,7 +24,7 @@ Choice = str | Metric
 
 
 def choose(metrics: Choice | Iterable[Choice] | None) -> tuple[list[Metric], bool]:
-    """Metrics from names, instances or a group (``paper``, ``default``, ``all``); the flag says that it was a group."""
+    """The metrics for names, instances or a group (``paper``, ``default``, ``all``), and whether it was a group."""
     groups = {"paper": PAPER, "default": DEFAULT, "all": tuple(METRICS)}
     if metrics is None:
         metrics = "default"
@@ -32,7 +32,7 @@ def choose(metrics: Choice | Iterable[Choice] | None) -> tuple[list[Metric], boo
         return [METRICS[name]() for name in groups[metrics]], True
     chosen = [metrics] if isinstance(metrics, str | Metric) else list(metrics)
     if not chosen:
-        raise UserError("no metric is asked for; name some, or paper, default or all")
+        raise UserError("no metric was given; name at least one, or use paper, default or all")
     return [m if isinstance(m, Metric) else METRICS[m]() for m in chosen], False
 
 
@@ -51,9 +51,9 @@ def evaluate(
 ) -> Scores:
     """Score a prediction against the truth: arrays ``N T X [Y Z]`` from any framework, in physical units.
 
-    ``metrics``: names, `Metric` instances, or a group; by default the paper's and ours. ``times`` of the frames set
-    dt in absolute norms (default: they fill [0, 1]). ``resamples=0`` leaves out intervals and pseudo-values: faster.
-    ``chunk_bytes`` bounds the working memory of a step (by default 32 MiB, 1 GiB on a GPU); it changes no value.
+    ``metrics``: names, `Metric` instances or a group; by default the group ``default``. ``times`` of the frames give
+    the dt of absolute norms; without them the frames fill [0, 1]. ``resamples=0`` omits intervals and pseudo-values,
+    which is faster. ``chunk_bytes`` limits the working memory (default 32 MiB, on a GPU 1 GiB) and changes no value.
     """
     chosen, group = choose(metrics)
     pair = Pair(prediction, truth, grid, has_t0=has_t0, times=times, chunk_bytes=chunk_bytes)
@@ -111,9 +111,9 @@ def _kept(samples: np.ndarray | None) -> np.ndarray:
 
 
 def _initial_error(pair: Pair) -> float | None:
-    """(1/N) sum_n ||e(t_0)|| / ||U(t_0)||, samples with u_0 = 0 left out."""
+    """(1/N) sum_n ||e(t_0)|| / ||U(t_0)|| without the samples that have u_0 = 0."""
     if not pair.has_t0:
         return None
     v, u = (field.double() for field in pair.frame_zero())
     error = np.nan_to_num((v - u).square().sum(1).cpu().numpy(), nan=np.inf, posinf=np.inf)
-    return float(mean_kept(np.sqrt(ratio(error, u.square().sum(1).cpu().numpy()))))
+    return float(mean_without_nan(np.sqrt(ratio(error, u.square().sum(1).cpu().numpy()))))

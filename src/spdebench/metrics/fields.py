@@ -1,8 +1,8 @@
-"""The two ensembles that are scored, checked once and then read in pieces.
+"""The prediction and the truth: checked once and then read in blocks.
 
-Arrays are ``N T X [Y Z]``: samples, frames, space. Frames are t_0..t_T (``has_t0``) or t_1..t_T. Nothing is ever
-broadcast, and a memory-mapped array is read chunk by chunk, so that its size does not matter. Results are written
-into tables made beforehand: small arrays kept between large ones that are freed would split the heap and let it grow.
+Arrays are ``N T X [Y Z]``: samples, frames, space. Frames are t_0..t_T (``has_t0``) or t_1..t_T. Shapes are never
+broadcast. Memory-mapped arrays are read block by block and may be larger than memory. Results are written into tables
+that are allocated at the start, because small arrays allocated between large temporary ones would fragment the heap.
 """
 
 from __future__ import annotations
@@ -18,13 +18,16 @@ from torch import Tensor
 from spdebench.errors import UserError
 from spdebench.grids import Grid
 
-CHUNK_BYTES = {"cpu": 32 << 20, "cuda": 1 << 30}  # working memory of one step, about: near the cache, or few launches
-COPIES = 8  # how many arrays of a block of samples are alive at once (fields, spectra, squares)
-CONSTANT = 1e-6  # a column whose std over samples is below this share of max|u| counts as constant
+CHUNK_BYTES = {
+    "cpu": 32 << 20,
+    "cuda": 1 << 30,
+}  # approximate working memory of one block: near the cache size; on a GPU few launches
+COPIES = 8  # arrays of the size of a block of samples that exist at the same time (fields, spectra, squares)
+CONSTANT = 1e-6  # a column counts as constant if its std over samples is below this fraction of max|u|
 
 
 class Pair:
-    """Prediction V and truth U on one grid. Work is done in float64 if either array is, else in float32."""
+    """Prediction V and truth U on one grid. Computations use float64 if one of the arrays does, otherwise float32."""
 
     def __init__(
         self,
@@ -51,19 +54,19 @@ class Pair:
         if self.chunk_bytes < 1:
             raise UserError(f"chunk_bytes must be positive, got {chunk_bytes}")
         self.dtype = torch.float64 if max(v.dtype.itemsize, u.dtype.itemsize) > 4 else torch.float32
-        self.memo: dict[str, Any] = {}  # what several metrics share
+        self.memo: dict[str, Any] = {}  # intermediate results that several metrics use
         self._scan()
 
-    # --- facts, found in one pass -----------------------------------------------------------------------------------
+    # --- facts from one pass over the arrays -------------------------------------------------------------------------
     def _scan(self) -> None:
-        """Which samples are not finite, and max|u| of both over the scored frames."""
+        """Find which samples are not finite, and max|V| and max|U| over the scored frames."""
         bad, bad_t0 = np.zeros(self.samples_count, bool), np.zeros(self.samples_count, bool)
         top_v = top_u = 0.0
         for where, v, u in self.samples(t0=True):
             size_u, size_v = (torch.maximum(f.amax(2), -f.amin(2)) for f in (u.flatten(2), v.flatten(2)))
-            if not bool(torch.isfinite(size_u).all()):  # NaN and inf both survive the extremes
+            if not bool(torch.isfinite(size_u).all()):  # amax and amin keep NaN and inf
                 at = where.start + int((~torch.isfinite(size_u).all(1)).nonzero()[0, 0])
-                raise UserError(f"truth is not finite in sample {at}; a reference must be finite: generate it again")
+                raise UserError(f"the truth is not finite in sample {at}; it must be finite: generate it again")
             fine = torch.isfinite(size_v)
             scored = fine[:, self.first :].all(1)
             bad[where], bad_t0[where] = ~scored.cpu().numpy(), ~fine.all(1).cpu().numpy()
@@ -75,7 +78,7 @@ class Pair:
 
     @property
     def finite(self) -> bool:
-        """No NaN or inf in the scored frames of the prediction."""
+        """Whether the scored frames of the prediction contain no NaN or inf."""
         return not self.nonfinite.any()
 
     @cached_property
@@ -88,7 +91,7 @@ class Pair:
 
     @cached_property
     def spread_truth(self) -> float:
-        """s_ref: one standard deviation of U about its mean field, over samples, scored frames and space."""
+        """Standard deviation of U about its mean field over samples, scored frames and space; 0 if U is constant."""
         total = 0.0
         for _, _, u in self.samples(prediction=False):
             away = u.flatten(2) - self.mean_truth[self.first :].to(u.dtype)
@@ -102,7 +105,7 @@ class Pair:
         return self.tabulate(lambda field: torch.linalg.vector_norm(field, dim=2, dtype=torch.float64).square())
 
     def tabulate(self, measure: Callable[[Tensor], Tensor]) -> tuple[np.ndarray, np.ndarray]:
-        """``measure`` of V - U and of U, fields ``(n, T, D)`` -> ``(n, T)``: two float64 tables, NaN errors as inf."""
+        """``measure``, fields ``(n, T, D)`` -> ``(n, T)``, of V - U and of U: two float64 tables; NaN becomes inf."""
         error, size = np.zeros((2, self.samples_count, self.steps))
         for where, v, u in self.samples():
             error[where] = measure((v - u).flatten(2)).cpu().numpy()
@@ -122,7 +125,7 @@ class Pair:
             yield where, v, u
 
     def points(self, bytes_each: int = 0, *, t0: bool = False) -> Iterator[tuple[slice, Tensor, Tensor]]:
-        """Blocks of space points: the slice, V and U as ``(points, T, N)``; ``bytes_each`` is further room a point."""
+        """Blocks of space points: the slice, V and U as ``(points, T, N)``; ``bytes_each``: more memory per point."""
         first = 0 if t0 else self.first
         each = 2 * self.samples_count * self.frames_count * self.dtype.itemsize + bytes_each
         size = max(1, self.chunk_bytes // each)
@@ -133,7 +136,7 @@ class Pair:
             yield where, v.permute(2, 1, 0).contiguous(), u.permute(2, 1, 0).contiguous()
 
     def frames(self, bytes_each: int, subset: np.ndarray | None = None) -> Iterator[tuple[slice, Tensor, Tensor]]:
-        """Blocks of scored frames: the slice (from 0), V and U as ``(frames, points, N)``; ``subset`` picks points."""
+        """Blocks of scored frames (a ``subset`` of points): slice from 0, V and U as ``(frames, points, N)``."""
         size = max(1, self.chunk_bytes // bytes_each)
         for start in range(0, self.steps, size):
             where = slice(start, min(start + size, self.steps))
@@ -157,7 +160,7 @@ class Pair:
 
 
 def as_array(values: Any, label: str) -> np.ndarray | Tensor:
-    """A tensor or a NumPy array (a memory map stays one) of real numbers, or one clear line."""
+    """A tensor or NumPy array of real numbers (a memory map stays one); raises `UserError` for anything else."""
     if isinstance(values, Tensor):
         array: Any = values.detach()
         real = not array.is_complex()
@@ -177,34 +180,36 @@ def as_array(values: Any, label: str) -> np.ndarray | Tensor:
 
 
 def check_shapes(v: tuple[int, ...], u: tuple[int, ...], grid: Grid, has_t0: bool) -> None:
-    """Both arrays ``N T X [Y Z]`` on ``grid``, of one shape, with something to score; else one clear line."""
+    """Raise `UserError` unless both arrays are ``N T X [Y Z]`` on ``grid``, of one shape, with a frame to score."""
     layout = "N T " + " ".join("XYZ"[: grid.dim])
     if v != u:
-        raise UserError(f"prediction has shape {v}, truth {u}; both must be ({layout}): nothing is broadcast")
+        raise UserError(f"prediction has shape {v}, truth {u}; both must have the same shape ({layout})")
     if len(u) != 2 + grid.dim:
         raise UserError(f"expected arrays ({layout}) on a grid of {grid.dim} space dimension(s), got shape {u}")
     if 0 in u:
         raise UserError(f"the arrays are empty, shape {u}; expected at least 3 samples and 1 frame")
     if u[2:] != grid.points:
         longer = tuple(n + 1 for n in grid.points)
-        hint = "drop the duplicate end point" if u[2:] == longer else "pass the grid that the arrays live on"
+        hint = "drop the duplicate end point" if u[2:] == longer else "pass the grid of the arrays"
         raise UserError(f"the arrays have {u[2:]} space points, the grid has {grid.points}; {hint}")
     if u[0] < 3:
         raise UserError(f"at least 3 samples are needed to score an ensemble, got {u[0]}")
     if has_t0 and u[1] < 2:
-        raise UserError("the arrays hold one frame, t_0, and nothing to score; pass has_t0=False if that frame is t_1")
+        raise UserError(
+            "the arrays contain only the frame t_0, which is not scored; pass has_t0=False if that frame is t_1"
+        )
 
 
 def time_step(times: Any, frames: int, steps: int) -> tuple[float, bool]:
-    """dt of uniform times, one a frame; without times t_0..t_T fill [0, 1]. The flag says that they were not given."""
+    """dt of uniform times, one per frame; without times t_0..t_T fill [0, 1]. The flag is True if times is None."""
     if times is None:
         return 1.0 / steps, True
     values = np.asarray(times.cpu() if isinstance(times, Tensor) else times, dtype=np.float64)
     if values.shape != (frames,):
-        raise UserError(f"times: expected {frames} values, one a frame of the arrays, got shape {values.shape}")
+        raise UserError(f"times: expected {frames} values, one per frame of the arrays, got shape {values.shape}")
     if frames < 2:
-        raise UserError("times: one frame has no time step; leave times out or pass t_0 too")
+        raise UserError("times: one frame gives no time step; omit times or pass t_0 too")
     gaps = np.diff(values)
     if not (gaps > 0).all() or np.ptp(gaps) > 1e-3 * gaps.mean():
-        raise UserError("times: expected increasing values with one step; resample the arrays to uniform times")
+        raise UserError("times: expected increasing values with a uniform step; resample the arrays to uniform times")
     return float((values[-1] - values[0]) / (frames - 1)), False

@@ -1,10 +1,11 @@
-"""How low can a score go, and what does knowing nothing score? Marks beside which a score means something.
+"""Reference scores that help to read the score of a model.
 
-- ``independent``: truth against an independent ensemble of the same law. A metric of laws cannot tell a perfect model
-  with its own noise from this; a samplewise metric shows here what a wrong noise path costs.
-- ``mean_field``: every sample predicted by the mean of the truth; what a collapsed model scores.
-- ``converged``: the solver's own distance to the converged solution on the same noise. A model that scores below it
-  has learned the scheme, not the equation.
+- ``independent``: the truth against an independent ensemble with the same law. A metric that compares laws gives a
+  perfect model with its own noise this score; for a samplewise metric it is the score of the right law with wrong
+  noise.
+- ``mean_field``: the score of predicting the mean of the truth for every sample.
+- ``converged``: the distance of the data to the converged solution for the same noise. A model with a smaller error
+  than this has fitted the numerical scheme; the number no longer tells us about the SPDE.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ from spdebench.metrics.scores import Scores
 
 @dataclass(frozen=True)
 class Floors:
-    """Scores of the three marks; ``samples`` is the size of each ensemble in ``independent`` (halves: N // 2)."""
+    """The three reference scores; ``samples`` is the size of each ensemble in ``independent`` (N // 2 for halves)."""
 
     independent: Scores
     mean_field: Scores
@@ -35,7 +36,7 @@ class Floors:
     samples: int
 
     def rows(self) -> list[dict[str, Any]]:
-        """One row a metric: its three marks (None where there is none)."""
+        """One row per metric with its three reference scores (None where there is none)."""
         names = dict.fromkeys([*self.independent, *self.mean_field])
         marks = {"independent": self.independent, "mean_field": self.mean_field, "converged": self.converged}
         return [
@@ -57,11 +58,11 @@ def floors(
     seed: int = 0,
     chunk_bytes: int | None = None,
 ) -> Floors:
-    """The marks for a test set ``truth`` (``N T X [Y Z]``).
+    """The reference scores for a test set ``truth`` (``N T X [Y Z]``).
 
-    ``independent`` is another ensemble of the same law and size; without it the truth is split at random into halves,
-    and the floor is that of N/2 samples (larger than at N, by about sqrt(2)). ``converged`` is a refined solution for
-    the same noise on the same frames and points.
+    ``independent`` is another ensemble with the same law and size. Without it the truth is split at random into halves;
+    the score is then that of N/2 samples, which is larger than that of N samples by about sqrt(2). ``converged`` is a
+    refined solution for the same noise on the same frames and points.
     """
     options: dict[str, Any] = {
         "metrics": metrics if metrics is None or isinstance(metrics, str | Metric) else list(metrics),

@@ -1,4 +1,4 @@
-"""Do the first four moments agree at every point and time? Maps over (t, x), and one number for each map."""
+"""Errors of the first four moments at every point and time: maps over (t, x), and one number for each map."""
 
 from __future__ import annotations
 
@@ -19,7 +19,10 @@ MOMENTS = ("mean", "std", "skewness", "kurtosis")
 
 
 def moments(columns: Tensor, scale: float) -> Tensor:
-    """Mean, std, skewness and kurtosis over the last axis, stacked first, float64; constants have shape moments 0."""
+    """Mean, std, skewness and kurtosis over the last axis, stacked along a new first axis, float64.
+
+    Skewness and kurtosis of a constant column are 0.
+    """
     mean = columns.mean(-1, dtype=torch.float64)
     away = columns.double() - mean.unsqueeze(-1)
     square = away.square()
@@ -32,7 +35,7 @@ def moments(columns: Tensor, scale: float) -> Tensor:
 
 
 def pair_moments(pair: Pair) -> tuple[np.ndarray, np.ndarray]:
-    """Moment maps of V and of U, ``(4, T, D)``; found once for all metrics that use them."""
+    """Moment maps of V and of U, ``(4, T, D)``; computed once for all metrics that use them."""
     if "moments" not in pair.memo:
         maps = np.zeros((2, len(MOMENTS), pair.steps, pair.space))
         for where, v, u in pair.points(8 * 3 * pair.samples_count * pair.frames_count):
@@ -59,7 +62,7 @@ def _root_mean_square(values: np.ndarray) -> float:
 class MeanFieldError(Metric, name="moment_mean"):
     """rms_{t,x} ( mean_n V - mean_n U ) / s,  s^2 = mean_{n,t,x} (U - mean_n U)^2.
 
-    Source: the map of means, in units of the truth's fluctuation. NaN when U does not vary.
+    Source: the map of means, in units of the standard deviation of the truth. NaN if U does not vary.
     """
 
     kind: ClassVar[Kind] = "law"
@@ -81,7 +84,7 @@ class MeanFieldError(Metric, name="moment_mean"):
 class DeviationError(MeanFieldError, name="moment_std"):
     """rms_{t,x} ( std_n V - std_n U ) / rms_{t,x} std_n U.
 
-    Source: the map of standard deviations; 1 is what a collapsed (mean-field) prediction scores.
+    Source: the map of standard deviations. Predicting the mean field gives 1.
     """
 
     order: ClassVar[int] = 1
@@ -93,9 +96,9 @@ class DeviationError(MeanFieldError, name="moment_std"):
 
 @dataclass(frozen=True)
 class DeviationRatio(MeanFieldError, name="std_ratio"):
-    """rms_{t,x} std_n V / rms_{t,x} std_n U; 1 is right, below 1 is under-dispersed.
+    """rms_{t,x} std_n V / rms_{t,x} std_n U; 1 is ideal, a value below 1 means too little spread.
 
-    Source: the ratio of spreads of ensemble forecasting.
+    Source: the spread ratio of ensemble forecasting.
     """
 
     ideal: ClassVar[float] = 1.0

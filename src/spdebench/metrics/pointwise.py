@@ -1,4 +1,4 @@
-"""Errors path by path: V and U are driven by the same noise, e = V - U. Notation: n samples, i space, j = 1..T time."""
+"""Errors of single samples: e = V - U, V and U with the same noise. Indices: n samples, i space, j = 1..T time."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ def power_sums(pair: Pair, p: float) -> tuple[np.ndarray, np.ndarray]:
 
 
 def ratio(error: np.ndarray, size: np.ndarray) -> np.ndarray:
-    """error / size; NaN (excluded) where the reference vanishes, but inf wherever the prediction is not finite."""
+    """error / size; NaN (excluded) where the truth vanishes, but inf wherever the prediction is not finite."""
     with np.errstate(divide="ignore", invalid="ignore"):
         return np.where(np.isinf(error), np.inf, np.where(size > 0, error / size, np.nan))
 
 
-def mean_kept(values: np.ndarray) -> np.ndarray:
-    """Mean over the first axis without the excluded (NaN) entries; NaN when none is left."""
+def mean_without_nan(values: np.ndarray) -> np.ndarray:
+    """Mean over the first axis without the excluded (NaN) entries; NaN if none is left."""
     kept = ~np.isnan(values)
     with np.errstate(invalid="ignore"):
         out: np.ndarray = np.where(kept, values, 0.0).sum(0) / kept.sum(0)
@@ -34,19 +34,19 @@ def mean_kept(values: np.ndarray) -> np.ndarray:
 
 
 def relative_measurement(error: np.ndarray, size: np.ndarray, p: float) -> Measurement:
-    """From ``(N, T)`` tables of p-th powers of norms: the mean of per-sample ratios, its curve, the pooled ratio."""
+    """The mean of per-sample ratios, its curve and the pooled ratio, from ``(N, T)`` tables of p-th powers of norms."""
     values = ratio(error.sum(1), size.sum(1)) ** (1 / p)
-    curve = mean_kept(ratio(error, size) ** (1 / p))
+    curve = mean_without_nan(ratio(error, size) ** (1 / p))
     details = {
         "pooled": float(ratio(error.sum(), size.sum()) ** (1 / p)),
         "zero_norm_samples": int((size.sum(1) == 0).sum()),
     }
-    return Measurement(float(mean_kept(values)), values, "mean", curve, details)
+    return Measurement(float(mean_without_nan(values)), values, "mean", curve, details)
 
 
 @dataclass(frozen=True)
 class _Power(Metric):
-    """What sums p-th powers."""
+    """Base of metrics that sum p-th powers."""
 
     p: float = 2.0
 
@@ -70,7 +70,7 @@ class RelativeLp(_Power, name="rel_l2"):
 class RelativeL1(RelativeLp, name="rel_l1"):
     """(1/N) sum_n sum_ij |e| / sum_ij |U|.
 
-    Source: the relative L^p error with p = 1, less ruled by extremes than p = 2.
+    Source: the relative L^p error with p = 1, which is less sensitive to extreme values than p = 2.
     """
 
     p: float = 1.0
@@ -80,7 +80,7 @@ class RelativeL1(RelativeLp, name="rel_l1"):
 class AbsoluteLp(_Power, name="l2"):
     """(1/N) sum_n ( sum_ij dx^d dt |e|^p )^{1/p}, p = 2.
 
-    Source: the norm of L^p(box x [0, T]); refining the grid leaves it unchanged. The curve is the norm in space.
+    Source: the norm of L^p(box x [0, T]); it does not change when the grid is refined. The curve is the norm in space.
     """
 
     def measure(self, pair: Pair, *, samples: bool = True) -> Measurement:
@@ -103,8 +103,8 @@ class AbsoluteL1(AbsoluteLp, name="l1"):
 class PaperL2(Metric, name="l2_paper"):
     """(1/N) sum_n ( sum_ij |e|^2 )^{1/2}.
 
-    Source: the paper, "L2 Metric": the Euclidean norm of the array, which grows like sqrt(points x steps). For
-    figures beside published ones only; `l2` is comparable between grids.
+    Source: the paper, "L2 Metric": the Euclidean norm of the array, which grows like sqrt(points x steps). Use it only
+    to compare with published numbers; `l2` is comparable between grids.
     """
 
     def measure(self, pair: Pair, *, samples: bool = True) -> Measurement:
@@ -149,7 +149,8 @@ class RootMeanSquare(Metric, name="rmse"):
 class NormalisedRootMeanSquare(RootMeanSquare, name="nrmse"):
     """RMSE / s,  s^2 = (1/(N D T)) sum_nij (U - mean_n U)^2.
 
-    Source: RMSE in units of the truth's own fluctuation; 1 is what the mean field scores. NaN when U does not vary.
+    Source: RMSE in units of the standard deviation of the truth. Predicting the mean field gives 1. NaN if U is
+    constant.
     """
 
     normalised: ClassVar[bool] = True

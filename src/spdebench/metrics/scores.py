@@ -1,4 +1,4 @@
-"""What an evaluation returns: one `Score` a metric, and what was counted on the way. It lies on disk as JSON."""
+"""The result of an evaluation: one `Score` per metric, and counts of samples. It is stored as JSON."""
 
 from __future__ import annotations
 
@@ -20,16 +20,16 @@ Reduction = Literal["mean", "rms"]
 
 
 def reducer(samples: np.ndarray, reduction: Reduction) -> Statistic:
-    """Weights -> the value that per-sample values make: their mean, or their root mean square."""
+    """The function weights -> weighted mean, or weighted root mean square, of the per-sample values."""
     return weighted_mean(samples, 2.0 if reduction == "rms" else 1.0)
 
 
 @dataclass(frozen=True, eq=False)
 class Score:
-    """One metric's verdict.
+    """The value of one metric with its interval.
 
-    ``samples`` are per-sample values that ``reduction`` turns into ``value`` (NaN: excluded); for a metric of laws they
-    are jackknife pseudo-values, whose mean is the value. ``curve`` runs over t_1..t_T.
+    ``samples`` are per-sample values (NaN: excluded); ``value`` is their mean or root mean square (``reduction``). For
+    a metric that compares laws they are jackknife pseudo-values, whose mean is the value. ``curve`` is over t_1..t_T.
     """
 
     metric: str
@@ -47,8 +47,9 @@ class Score:
 class Scores(Mapping[str, Score]):
     """Scores by metric name, in the order asked for: ``scores["rel_l2"].value``.
 
-    ``counts``: samples, nonfinite_samples. ``ic_error``: relative L2 at t_0 (None without t_0, NaN when u_0 vanishes).
-    ``settings``: what the numbers depend on. ``skipped``: metrics of a group that do not apply, with the reason.
+    ``counts``: samples, nonfinite_samples. ``ic_error``: relative L2 at t_0 (None without t_0, NaN if u_0 vanishes).
+    ``settings``: everything else that the numbers depend on. ``skipped``: metrics of a group that do not apply, and
+    why.
     """
 
     scores: dict[str, Score]
@@ -76,7 +77,7 @@ class Scores(Mapping[str, Score]):
         return {name: score.value for name, score in self.scores.items()}
 
     def rows(self) -> list[dict[str, Any]]:
-        """One flat row a metric, for tables."""
+        """One flat row per metric, for tables."""
         out = []
         for name, score in self.scores.items():
             ends = score.interval
@@ -93,7 +94,7 @@ class Scores(Mapping[str, Score]):
         return out
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain values only; numbers that JSON lacks become "inf", "-inf", "nan"."""
+        """Plain values for JSON; numbers that JSON cannot represent become "inf", "-inf", "nan"."""
         scores = {name: _plain(vars(score)) for name, score in self.scores.items()}
         rest = {"counts": self.counts, "ic_error": self.ic_error, "settings": self.settings, "skipped": self.skipped}
         return {"scores": scores, **_plain(rest)}
@@ -105,7 +106,7 @@ class Scores(Mapping[str, Score]):
     def from_dict(values: Mapping[str, Any]) -> Scores:
         missing = {"scores", "counts", "ic_error", "settings", "skipped"} - set(_mapping(values))
         if missing:
-            raise UserError(f"not a record of scores: it lacks {', '.join(sorted(missing))}")
+            raise UserError(f"not a record of scores: {', '.join(sorted(missing))} missing")
         try:
             return Scores(
                 scores={name: _score(_mapping(score)) for name, score in _mapping(values["scores"]).items()},
@@ -149,7 +150,7 @@ def _score(values: Mapping[str, Any]) -> Score:
 
 def _mapping(value: Any) -> Mapping[str, Any]:
     if not isinstance(value, Mapping):
-        raise UserError(f"not a record of scores: {value!r} stands where values by name are wanted")
+        raise UserError(f"not a record of scores: expected an object, got {value!r}")
     return value
 
 
@@ -168,7 +169,7 @@ def _plain(value: Any) -> Any:
 
 
 def _number(value: Any) -> Any:
-    """Undo `_plain` for numbers, in lists too."""
+    """The inverse of `_plain` for numbers and lists of numbers."""
     if isinstance(value, list):
         return [_number(v) for v in value]
     return float(value) if isinstance(value, str) and value in ("inf", "-inf", "nan") else value

@@ -1,4 +1,4 @@
-"""Do the paths t -> u(t, x) at a point have the right law? Expected signatures of (t, u(t, x)), compared at each x."""
+"""Errors of the law of the path t -> u(t, x): expected signatures of (t, u(t, x)), compared at each point x."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from spdebench.metrics.fields import Pair
 from spdebench.metrics.scores import Kind
 from spdebench.signatures import Backend, signature, signature_of_increments, signature_size
 
-PATHS = {"cpu": 6000}  # paths in flight: their signatures stay in cache; elsewhere a whole block goes at once
-CODE_BATCH = 20  # the batch over which the paper's code takes its expectations
+PATHS = {"cpu": 6000}  # paths computed at a time, so that their signatures stay in the cache; on a GPU a whole block
+CODE_BATCH = 20  # samples per batch over which the paper's code averages
 
 
 def terms(values: Tensor, times: Tensor, depth: int, backend: Backend) -> Tensor:
@@ -35,7 +35,7 @@ def terms(values: Tensor, times: Tensor, depth: int, backend: Backend) -> Tensor
 
 
 class _Gaps:
-    """Sums over points of what S(V_n) - S(U_n) makes; the gaps themselves are kept for resampling when asked."""
+    """Sums over points computed from the gaps S(V_n) - S(U_n); ``keep`` stores the gaps for resampling."""
 
     def __init__(self, pair: Pair, keep: bool, compat: bool) -> None:
         self.pair, self.keep, self.compat = pair, keep, compat
@@ -75,10 +75,11 @@ class _Gaps:
 class SignatureW1(Metric, name="sigw1"):
     """(1/D) sum_i || (1/N) sum_n S(t, U_ni) - (1/N) sum_n S(t, V_ni) ||_2, S truncated at depth m = 5.
 
-    Source: the paper, "Sig-W1 metric", on t_1..t_T, time from 0 to 1, levels unscaled. It does not see an offset that
-    is constant in time, and at small noise it is the error of the mean path; `sigw1_std` sees both. ``debiased`` is
-    built on the unbiased square of each norm. ``compat`` is what the paper's code computes (l1 norm, mean over batches
-    of 20). Per-sample values are jackknife pseudo-values. ``backend=pysiglib`` needs the extra ``fast-sig``.
+    Source: the paper, "Sig-W1 metric", on t_1..t_T, time from 0 to 1, levels unscaled. It does not detect an offset
+    that is constant in time, and for small noise it is the error of the mean path; `sigw1_std` has neither defect.
+    ``debiased`` uses the unbiased square of each norm. ``compat`` computes what the paper's code does (l1 norm, mean
+    over batches of 20). Per-sample values are jackknife pseudo-values. ``backend=pysiglib`` needs the extra
+    ``fast-sig``.
     """
 
     depth: int = 5
@@ -93,7 +94,7 @@ class SignatureW1(Metric, name="sigw1"):
         return None if pair.steps > 1 else "needs at least 2 scored frames, got 1"
 
     def _paths(self, pair: Pair) -> tuple[Tensor, Iterator[tuple[Tensor, Tensor]]]:
-        """Times and blocks of values ``(points, frames, N)`` of V and U, in float32 once near 0."""
+        """Times, and blocks of values ``(points, frames, N)`` of V and U, minus their first frame, in float32."""
         blocks = ((v - v[:, :1], u - u[:, :1]) for _, v, u in pair.points(self._room(pair)))
         return torch.linspace(0, 1, pair.steps), ((v.float(), u.float()) for v, u in blocks)
 
@@ -121,9 +122,9 @@ class SignatureW1(Metric, name="sigw1"):
 class StandardisedSignatureW1(SignatureW1, name="sigw1_std"):
     """(1/D) sum_i || (1/N) sum_n S(t, u_ni) - (1/N) sum_n S(t, v_ni) ||_2, u = (U - mean_n U)/s, v = (V - mean_n U)/s.
 
-    Source: Sig-W1 after one affine map, fixed by the truth and applied to both sides: s is the std of U about its mean
-    field. t_0 is included (where stored) and every path starts at 0, so that offsets are seen; depth m = 4. The value
-    hardly depends on the noise level. NaN when the truth does not vary.
+    Source: Sig-W1 after one affine map of both V and U; s is the standard deviation of U about its mean field. t_0 is
+    included (where stored) and every path starts at 0, so that offsets are detected; depth m = 4. The value hardly
+    depends on the noise level. NaN if the truth does not vary.
     """
 
     depth: int = 4

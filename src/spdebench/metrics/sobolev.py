@@ -1,4 +1,4 @@
-"""Errors of the field and its gradient, by the transform of the grid (Fourier, or sine for Dirichlet)."""
+"""Errors of the field and its gradient, computed with the grid's transform (Fourier; sine for Dirichlet)."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from torch import Tensor
 from spdebench.grids import Grid
 from spdebench.metrics.base import Measurement, Metric
 from spdebench.metrics.fields import Pair
-from spdebench.metrics.pointwise import mean_kept, ratio, relative_measurement
+from spdebench.metrics.pointwise import mean_without_nan, ratio, relative_measurement
 
-FLAT = 1e-8  # a gradient share of the squared norm below this is rounding: the field is constant in space
+FLAT = 1e-8  # if the gradient's share of the squared norm is smaller, it is rounding: the field is constant in space
 Wavenumber = Literal["physical", "integer", "compat"]
 
 
 def power(grid: Grid, field: Tensor) -> Tensor:
-    """w_k |c_k|^2 for fields ``(n, T, *points)`` -> ``(n, T, modes)``: its sum over k is the mean of u^2 over space."""
+    """w_k |c_k|^2 for fields ``(n, T, *points)`` -> ``(n, T, modes)``; its sum over k is the mean of u^2 over space."""
     coefficients = grid.transform(field)
     if coefficients.is_complex():
         size = coefficients.real.square() + coefficients.imag.square()
@@ -40,10 +40,11 @@ def powers(pair: Pair, grid: Grid, *, error: bool) -> Iterator[tuple[slice, Tens
 class Sobolev(Metric, name="w12"):
     """(1/N) sum_n ( sum_jk (1 + |kappa_k|^2) |e^_k|^2 / sum_jk (1 + |kappa_k|^2) |U^_k|^2 )^{1/2}.
 
-    Source: the W^{1,2} = H^1 norm in space, L^2 in time, with true wave numbers kappa = 2 pi k / L on every axis
+    Source: the W^{1,2} = H^1 norm in space, L^2 in time, with physical wave numbers kappa = 2 pi k / L on every axis
     (sine transform and pi k / L on a Dirichlet grid). ``seminorm`` is the gradient part alone. Solutions of Phi41 and
-    KPZ are rougher than H^1: quote the value at a fixed grid only. ``wavenumber="integer"`` takes the Fourier transform
-    of the stored points and kappa = k, as the paper does; ``"compat"`` has the weight 2 + k^2 in 1-D, as its code does.
+    KPZ are rougher than H^1, so compare values only on the same grid. ``wavenumber="integer"`` uses the Fourier
+    transform of the stored points and kappa = k, as the paper does; ``"compat"`` has the weight 2 + k^2 in 1-D, as the
+    paper's code does.
     """
 
     wavenumber: Wavenumber = "physical"
@@ -51,11 +52,11 @@ class Sobolev(Metric, name="w12"):
 
     def refuses(self, pair: Pair) -> str | None:
         if self.wavenumber == "compat" and pair.grid.dim == 3:
-            return "with wavenumber=compat has no meaning in 3 space dimensions; use wavenumber=integer"
+            return "with wavenumber=compat is not defined in 3 space dimensions; use wavenumber=integer"
         return None
 
     def _grid(self, grid: Grid) -> Grid:
-        """Integer wave numbers are those of a periodic box of length 2 pi."""
+        """The grid whose wave numbers are used; integer ones belong to a periodic box of length 2 pi."""
         if self.wavenumber == "physical":
             return grid
         return Grid(grid.points, (0.0,) * grid.dim, (2 * math.pi,) * grid.dim)
@@ -73,7 +74,7 @@ class Sobolev(Metric, name="w12"):
             out = relative_measurement(error[..., 0], size[..., 0], 2.0)
             whole, slope = size.sum(1).T
             slope = np.where(slope > FLAT * whole, slope, 0.0)
-            out.details["seminorm"] = float(mean_kept(np.sqrt(ratio(error[..., 1].sum(1), slope))))
+            out.details["seminorm"] = float(mean_without_nan(np.sqrt(ratio(error[..., 1].sum(1), slope))))
             return out
         norms = np.sqrt(error * pair.grid.volume)
         values = np.sqrt((norms**2).sum(1) * pair.dt)
@@ -86,7 +87,7 @@ class PaperSobolev(Sobolev, name="w12_paper"):
     """(1/N) sum_n ( sum_jk (1 + |k|^2) |e^_k|^2 / sum_jk (1 + |k|^2) |U^_k|^2 )^{1/2}, k integer.
 
     Source: the paper, "W^{1,2}-Sobolev Error": the discrete Fourier transform of the stored points and integer wave
-    numbers, without 2 pi / L. For figures beside published ones; `w12` is the norm of the function space.
+    numbers, without 2 pi / L. Use it to compare with published numbers; `w12` is the norm of the function space.
     """
 
     wavenumber: Wavenumber = "integer"
@@ -96,8 +97,8 @@ class PaperSobolev(Sobolev, name="w12_paper"):
 class AbsoluteSobolev(Sobolev, name="w12_abs"):
     """(1/N) sum_n ( dt sum_j |box| sum_k w_k (1 + |kappa_k|^2) |e^_k|^2 )^{1/2}.
 
-    Source: the norm of L^2(0, T; W^{1,2}), w_k the weights of Parseval's identity; refining the grid leaves it
-    unchanged for a smooth field.
+    Source: the norm of L^2(0, T; W^{1,2}), where w_k are the weights of Parseval's identity. For a smooth field it does
+    not change when the grid is refined.
     """
 
     relative: ClassVar[bool] = False

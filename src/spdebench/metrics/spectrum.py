@@ -1,6 +1,6 @@
-"""Is the field as rough as it should be, scale by scale? Energy in shells and in dyadic blocks of wave numbers.
+"""Errors of the energy at each spatial scale: in shells and in dyadic blocks of wave numbers.
 
-Both see what L2 hides: a prediction without its small scales.
+Unlike L2 errors, they detect that a prediction lacks the small scales.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from spdebench.metrics.fields import Pair
 from spdebench.metrics.scores import Kind
 from spdebench.metrics.sobolev import powers
 
-RESOLVED = 1e-10  # energies below this share of the largest are rounding
+RESOLVED = 1e-10  # energies below this fraction of the largest one are rounding errors
 
 
 def shell_numbers(grid: Grid) -> Tensor:
@@ -30,14 +30,14 @@ def shell_numbers(grid: Grid) -> Tensor:
 
 
 def largest_shell(grid: Grid) -> int:
-    """The largest shell that lies inside the resolved box of modes on every axis."""
+    """The largest shell of wave numbers that is resolved on every axis."""
     half = [(n - 1) // 2 if grid.periodic else n - 1 for n in grid.points]
     unit = max(grid.lengths)
     return min(math.floor(k * unit / length + 1e-9) for k, length in zip(half, grid.lengths, strict=True))
 
 
 def sample_energies(pair: Pair, bins: Tensor, count: int) -> tuple[np.ndarray, np.ndarray]:
-    """Energy in each bin, mean over time, for every sample of V and U: ``(N, count)``. ``bins`` -1 are left out."""
+    """Energy in each bin, mean over time, for every sample of V and U: ``(N, count)``. Modes in bin -1 are ignored."""
     member = torch.zeros(len(bins), count, dtype=torch.float64)
     kept = torch.nonzero(bins >= 0).flatten()
     member[kept, bins[kept]] = 1.0
@@ -52,9 +52,9 @@ def sample_energies(pair: Pair, bins: Tensor, count: int) -> tuple[np.ndarray, n
 class SpectrumError(Metric, name="spectrum"):
     """mean_k | log10 E_V(k) / E_U(k) |,  E(k) = (1/N T) sum_nj sum_{|kappa| in shell k} |u^_kappa|^2.
 
-    Source: the energy spectrum, in decades, over shells k = 1.. that are resolved on every axis and in which the truth
-    has energy. An empty shell of V counts as 1e-10 of the largest energy. ``relative_l1`` is sum_k |E_V - E_U| /
-    sum_k E_U; ``prediction`` and ``truth`` are the two spectra from k = 0.
+    Source: the error of the energy spectrum in decades, over shells k = 1.. that are resolved on every axis and in
+    which the truth has energy. An empty shell of V counts as 1e-10 of the largest energy. ``relative_l1`` is sum_k |E_V
+    - E_U| / sum_k E_U. ``prediction`` and ``truth`` are the two spectra from k = 0.
     """
 
     kind: ClassVar[Kind] = "law"
@@ -89,9 +89,9 @@ class SpectrumError(Metric, name="spectrum"):
 class LittlewoodPaley(Metric, name="lp_slope"):
     """| alpha_V - alpha_U |,  alpha = - slope of log2 ||Delta_j u||_2 against j,  Delta_j: modes 2^j <= |k| < 2^{j+1}.
 
-    Source: the Littlewood-Paley characterisation of the Besov space B^alpha_{2,inf}; |k| in units of the smallest wave
-    number, blocks j = 1.. that are resolved on every axis, norms over samples, time and space. ``prediction`` and
-    ``truth`` are the two exponents. inf when V has nothing in a block; NaN when U has not, or fewer than 2 blocks fit.
+    Source: the Littlewood-Paley characterisation of the Besov space B^alpha_{2,inf}. |k| is in units of the smallest
+    wave number, the blocks j = 1.. are resolved on every axis, and norms are over samples, time and space.
+    ``prediction`` and ``truth`` are the two exponents. inf if V has no energy in a block; NaN if U has none.
     """
 
     kind: ClassVar[Kind] = "law"
@@ -99,7 +99,7 @@ class LittlewoodPaley(Metric, name="lp_slope"):
     def refuses(self, pair: Pair) -> str | None:
         if self._blocks(pair.grid) > 1:
             return None
-        return f"needs 2 dyadic blocks of wave numbers from 2 up; {pair.grid.points} points resolve fewer"
+        return f"needs 2 dyadic blocks of wave numbers above 1; {pair.grid.points} points resolve fewer"
 
     @staticmethod
     def _blocks(grid: Grid) -> int:
@@ -115,7 +115,7 @@ class LittlewoodPaley(Metric, name="lp_slope"):
 
 
 def exponent(abscissa: np.ndarray) -> Statistic:
-    """Rows of positive values -> slopes of log2(values) against ``abscissa`` by least squares."""
+    """The function rows of positive values -> least-squares slopes of log2(values) against ``abscissa``."""
     centred = abscissa - abscissa.mean()
     coefficients = centred / np.sum(centred**2)
     return lambda values: np.log2(values) @ coefficients

@@ -1,4 +1,4 @@
-"""Hoelder exponents from increments, in space and in time."""
+"""Errors of the Hoelder exponent, estimated from increments in space or in time."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from spdebench.metrics.spectrum import exponent, exponent_gap
 
 
 def dyadic_lags(length: int) -> list[int]:
-    """1, 2, 4 .. up to an eighth of the length, and at least 1 and 2."""
+    """1, 2, 4, .. up to an eighth of the length, but at least 1 and 2."""
     return [2**k for k in range(length.bit_length()) if 2**k <= max(2, length // 8)]
 
 
@@ -25,9 +25,9 @@ def dyadic_lags(length: int) -> list[int]:
 class StructureFunction(Metric, name="structure"):
     """| H_V - H_U |,  H = slope of log2 S_p(r) against log2 r, over p,  S_p(r) = E |u(x + r) - u(x)|^p,  p = 2.
 
-    Source: Kolmogorov's structure functions; r = 1, 2, 4 .. N/8 grid steps along every axis, over samples, time and
-    space. H is the Hoelder exponent where 0 < H < 1 (1/2 for Phi41 and KPZ in space). ``prediction`` and ``truth`` are
-    the two exponents. inf when V has no increments, NaN when U has none.
+    Source: Kolmogorov's structure functions. The expectation is over samples, time and space, and r = 1, 2, 4 .. N/8
+    grid steps along every axis. H is the Hoelder exponent if 0 < H < 1 (1/2 for Phi41 and KPZ in space). ``prediction``
+    and ``truth`` are the two exponents. inf if V is constant, NaN if U is.
     """
 
     p: float = 2.0
@@ -40,7 +40,7 @@ class StructureFunction(Metric, name="structure"):
         return dyadic_lags(min(pair.grid.points))
 
     def _increments(self, field: Tensor, lag: int, pair: Pair) -> Iterator[Tensor]:
-        """u(x + r) - u(x) along each axis; a Dirichlet field ends at its last stored point, a periodic one wraps."""
+        """u(x + r) - u(x) along each axis; on a Dirichlet grid only between stored points."""
         for axis in pair.grid.axes:
             if pair.grid.periodic:
                 yield field.roll(-lag, axis) - field
@@ -59,7 +59,7 @@ class StructureFunction(Metric, name="structure"):
         return exponent_gap(tables[0], tables[1], lambda moments: slope(moments) / self.p)
 
     def _moment(self, field: Tensor, lag: int, pair: Pair) -> Tensor:
-        """S_p(lag) of every sample, axes averaged."""
+        """S_p(lag) of every sample, averaged over the axes."""
         each = [d.flatten(1).abs().pow(self.p).mean(1, dtype=torch.float64) for d in self._increments(field, lag, pair)]
         return torch.stack(each).mean(0)
 
@@ -68,8 +68,8 @@ class StructureFunction(Metric, name="structure"):
 class TimeStructureFunction(StructureFunction, name="structure_time"):
     """| H_V - H_U |,  H = slope of log2 S_p(s) against log2 s, over p,  S_p(s) = E |u(t + s, x) - u(t, x)|^p,  p = 2.
 
-    Source: as `structure`, with increments in time over s = 1, 2, 4 .. T/8 frames of t_1..t_T (H = 1/4 for Phi41 and
-    KPZ, 1/2 for a Brownian path).
+    Source: as for `structure`, with increments in time over s = 1, 2, 4 .. T/8 frames of t_1..t_T (H = 1/4 for Phi41
+    and KPZ, 1/2 for a Brownian path).
     """
 
     def refuses(self, pair: Pair) -> str | None:

@@ -1,10 +1,10 @@
-"""The model bank: one file a model, shared layers, paths and regularity features; importing it declares the models."""
+"""Models that map noise and initial data to solutions, one file per model; importing this package registers them."""
 
 from __future__ import annotations
 
 import importlib
 
-from spdebench.models.base import MODELS, Config, Features, OperatorModel, build
+from spdebench.models.base import MODELS, Config, Features, OperatorModel, build, model
 
 _MODULES: tuple[str, ...] = (
     "baselines",
@@ -23,4 +23,4 @@ _MODULES: tuple[str, ...] = (
 for _module in _MODULES:
     importlib.import_module(f"spdebench.models.{_module}")
 
-__all__ = ["MODELS", "Config", "Features", "OperatorModel", "build"]
+__all__ = ["MODELS", "Config", "Features", "OperatorModel", "build", "model"]

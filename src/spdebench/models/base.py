@@ -1,10 +1,11 @@
-"""What a model is: parameter-free features of the inputs, computed once (`prepare`), then a network (`forward`).
+"""The interface of models.
 
     u = model(model.prepare(batch)),   batch: u0 (B X..), dw (B T X..),   u: (B T X..), all frames t_0..t_T
 
-A model file opens with its formula and declares one frozen dataclass, its configuration, and one class; declaring the
-class registers it. ``calibrate`` is called once, with features and targets of the training part only, before training:
-it fits what is not learned by gradients (scales of channels, normalisers; for the baselines everything).
+`prepare` computes features without parameters, once per sample. `forward` is the network. `calibrate` is called once
+before training, with features and targets of the training part; it fits what is not learned by gradients (scales and
+normalisers; for the baselines everything). A model's file starts with its formula and declares one configuration (a
+frozen dataclass) and one model class; declaring the class registers it.
 """
 
 from __future__ import annotations
@@ -21,13 +22,13 @@ from torch import Tensor, nn
 from spdebench import spec
 from spdebench.errors import UserError
 from spdebench.registry import Registry
-from spdebench.tasks import Batch, Setting, Task, recommended
+from spdebench.tasks import TASK_TEXT, Batch, Inputs, Setting, Task, recommended
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
 Features = dict[str, Tensor]
-"""Tensors by name, each with the samples along its first axis."""
+"""Tensors by name; the first axis of each is the samples."""
 
 
 def _builtin() -> None:
@@ -39,37 +40,37 @@ MODELS: Registry[OperatorModel] = Registry("model", "models", _builtin)
 
 @dataclass(frozen=True, kw_only=True)
 class Config:
-    """Base of all configurations: frozen, every field a plain value, so that it is part of a run's identity.
+    """Base of all configurations: a frozen dataclass of plain values, which is part of a run's spec.
 
-    Whole numbers are sizes, 1 or more; ``may_vanish`` names those that may be 0.
+    Integers are sizes and must be at least 1; those named in ``may_be_zero`` may be 0.
     """
 
-    may_vanish: ClassVar[tuple[str, ...]] = ("padding",)
+    may_be_zero: ClassVar[tuple[str, ...]] = ("padding",)
 
     def __post_init__(self) -> None:
         spec.check(self, type(self).__name__)
         for key in spec.fields_of(type(self)):
-            value, least = getattr(self, key), int(key not in self.may_vanish)
+            value, least = getattr(self, key), int(key not in self.may_be_zero)
             for number in value if isinstance(value, tuple) else (value,):
                 if isinstance(number, int) and not isinstance(number, bool) and number < least:
                     raise UserError(f"{type(self).__name__}: {key} must be at least {least}, got {value}")
 
 
 class OperatorModel(nn.Module):
-    """Base of all models. Class attributes say what a model can do; ``supports`` checks a setting against them."""
+    """Base of all models. Class attributes declare what a model can do; `supports` compares them with the data."""
 
     name: ClassVar[str]
     title: ClassVar[str]  # as the paper prints it
     config_class: ClassVar[type[Config]] = Config
     dims: ClassVar[tuple[int, ...]] = (1,)
-    inputs: ClassVar[tuple[str, ...]] = ("xi", "u0+xi")
-    ours: ClassVar[tuple[str, ...]] = ()  # inputs that the paper leaves out for this model
-    equations: ClassVar[tuple[str, ...] | None] = None  # None: any
-    needs_equation: ClassVar[bool] = False  # whether prepare or the network must know the equation
-    causal: ClassVar[bool] = False  # u(t) uses noise up to t only; measured by a contract test
-    any_grid: ClassVar[bool] = False  # can predict on another grid than it was trained on
-    trainable: ClassVar[bool] = True  # False: calibrate is all of the training
-    costly_features: ClassVar[bool] = False  # worth keeping on disk between runs
+    inputs: ClassVar[tuple[Inputs, ...]] = ("xi", "u0+xi")
+    added_inputs: ClassVar[tuple[Inputs, ...]] = ()  # inputs that the paper does not use with this model
+    equations: ClassVar[tuple[str, ...] | None] = None  # None: all
+    needs_equation: ClassVar[bool] = False  # prepare or the network needs to know the equation
+    causal: ClassVar[bool] = False  # u(t) depends only on noise up to t; a contract test measures it
+    any_grid: ClassVar[bool] = False  # it can predict on a grid other than that of the training data
+    trainable: ClassVar[bool] = True  # False: calibrate fits the model, without gradient steps
+    costly_features: ClassVar[bool] = False  # features are worth caching on disk between runs
 
     def __init_subclass__(cls, name: str | None = None, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
@@ -82,31 +83,31 @@ class OperatorModel(nn.Module):
         self.supports(setting)
         self.setting, self.config = setting, config
 
-    # --- what a model supplies ------------------------------------------------------------------------------------
+    # --- what a subclass defines ------------------------------------------------------------------------------------
     @abstractmethod
     def prepare(self, batch: Batch) -> Features:
-        """Parameter-free features of a batch, on the batch's device; called once a sample, then cached."""
+        """Features without parameters, on the batch's device; computed once per sample and then kept."""
 
     @abstractmethod
     def forward(self, features: Features) -> Tensor:
         """u (B T X..) from features."""
 
     def calibrate(self, features: Features, target: Tensor) -> None:
-        """Fit buffers on the training part; nothing by default."""
+        """Fit buffers on the training part; by default there is nothing to fit."""
 
     @classmethod
     def largest_modes(cls, setting: Setting) -> tuple[int, ...] | None:
-        """The largest ``modes`` that a grid carries, in the model's own way of counting; None: it has no modes."""
+        """The largest ``modes`` that fit the grid, counted as the model does; None if it has no ``modes``."""
         return None
 
     def feature_spec(self) -> dict[str, Any]:
-        """The part of the configuration that `prepare` depends on: names the file in which features are kept."""
+        """The part of the configuration that `prepare` depends on; it enters the name of the cache file."""
         return {}
 
-    # --- what they all do -----------------------------------------------------------------------------------------
+    # --- what all models share ------------------------------------------------------------------------------------
     @classmethod
     def supports(cls, setting: Setting) -> None:
-        """One clear line unless this model can work with such data."""
+        """Raise `UserError` if this model cannot be used with such data."""
         what = setting.label
         if setting.dim not in cls.dims:
             fit = ", ".join(n for n in MODELS if setting.dim in MODELS[n].dims) or "none"
@@ -116,7 +117,10 @@ class OperatorModel(nn.Module):
             )
         if setting.inputs not in cls.inputs:
             fit = ", ".join(n for n in MODELS if setting.inputs in MODELS[n].inputs) or "none"
-            raise UserError(f"model '{cls.name}' takes {' or '.join(cls.inputs)}; {setting.inputs} goes with: {fit}")
+            tasks = " or ".join(TASK_TEXT[each] for each in cls.inputs)
+            raise UserError(
+                f"model '{cls.name}' is for {tasks}, not for {TASK_TEXT[setting.inputs]}; models for that: {fit}"
+            )
         if cls.equations is not None and (setting.equation is None or setting.equation.name not in cls.equations):
             fit = ", ".join(n for n in MODELS if n != cls.name and MODELS[n].equations is None) or "none"
             raise UserError(
@@ -124,15 +128,15 @@ class OperatorModel(nn.Module):
             )
         if cls.needs_equation and setting.equation is None:
             raise UserError(
-                f"model '{cls.name}' must know the equation and imported data do not tell it; "
+                f"model '{cls.name}' needs to know the equation, which imported data do not contain; "
                 f"give it to the task: Task(..., equation=sb.equation(...))"
             )
 
     @classmethod
     def configure(cls, setting: Setting, values: Mapping[str, Any]) -> Config:
-        """The configuration: given values over the recommended ones for this data over the class's defaults.
+        """The configuration: given values, then those recommended for this data, then the class's defaults.
 
-        Recommended modes are cut to what the grid carries; given ones must fit.
+        Recommended ``modes`` are reduced to what fits the grid; given ones must fit.
         """
         chosen = recommended(cls.name, setting).config
         top = cls.largest_modes(setting)
@@ -146,7 +150,7 @@ class OperatorModel(nn.Module):
             elif len(modes) != len(top):
                 raise UserError(f"model {cls.name}: modes must have {len(top)} entries (space, then time), got {modes}")
             elif any(m > b or m < 1 for m, b in zip(modes, top, strict=True)):
-                raise UserError(f"model {cls.name}: modes {modes} do not fit the grid; at most {top} here")
+                raise UserError(f"model {cls.name}: modes {modes} do not fit the grid, which allows at most {top}")
         return config
 
     @property
@@ -165,7 +169,7 @@ class OperatorModel(nn.Module):
             self.train(was)
 
     def counts(self) -> dict[str, int]:
-        """``parameters``: a complex number counts once, as in the paper; ``real``: it counts twice."""
+        """``parameters`` counts a complex number once, as the paper does; ``real`` counts it twice."""
         trained = [p for p in self.parameters() if p.requires_grad]
         return {
             "parameters": sum(p.numel() for p in trained),
@@ -173,12 +177,16 @@ class OperatorModel(nn.Module):
         }
 
 
-def build(name: str, task: Task | Setting, **config: Any) -> OperatorModel:
-    """The model called ``name`` for a task, the paper's settings for this data unless given otherwise."""
+def model(name: str, task: Task | Setting, **config: Any) -> OperatorModel:
+    """Build the model ``name`` for a task; settings that are not given are the paper's for this data."""
     setting = task if isinstance(task, Setting) else task.setting
     cls = MODELS[name]
     cls.supports(setting)
     return cls(setting, cls.configure(setting, config))
+
+
+build = model
+"""The former name of `model`."""
 
 
 def _numbers(values: Sequence[int]) -> str:

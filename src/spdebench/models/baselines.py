@@ -1,12 +1,12 @@
-"""Baselines without a network: `calibrate` is all of their training. What does not beat them has not learned.
+"""Baselines without a neural network; `calibrate` fits them. A network should be more accurate than they are.
 
     mean     u(t, x) = mean of u(t, x) over the training part
-    linear   u = sum_i c_i tau_i,   tau_i the trees of height 1: the linear equation's solution, a coefficient each
+    linear   u = sum_i c_i tau_i,   tau_i the trees of height 1: the parts of the solution of the linear equation
     trees    u = sum_i c_i tau_i,   tau_i the trees of height 2 (`regularity`)
 
-c minimises the squared error over t_1..t_T of the training part. With the generator's own kernel ``trees`` is the
-solution but for the terms that the expansion leaves out, so its error says what the kernel gives away for nothing.
-The paper has no such row.
+c minimises the squared error over t_1..t_T of the training part. With the kernel of the scheme that generated the data
+(``kernel="generator"``), ``trees`` is that solution up to the neglected terms of its expansion; its error shows how
+much a model gains from knowing this kernel. The paper has no such baselines.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ from spdebench.models.regularity import TreeConfig, TreeModel
 from spdebench.tasks import Batch, Setting
 
 CHUNK = 32
-"""Samples that enter the sums of a regression together, in float64."""
+"""Samples per block of the sums of a regression, which are computed in float64."""
 
 
 class Mean(OperatorModel, name="mean"):
-    """The mean of the training part, whatever the input."""
+    """Predict the mean of the training part, whatever the input is."""
 
     title = "Mean"
     dims = (1, 2, 3)
@@ -51,13 +51,13 @@ class Mean(OperatorModel, name="mean"):
 
 @dataclass(frozen=True, kw_only=True)
 class RegressionConfig(TreeConfig):
-    """``ridge`` is added to the diagonal of the normal equations of features of size 1."""
+    """``ridge`` is added to the diagonal of the normal equations, whose features are scaled to norm 1."""
 
     ridge: float = 1e-12
 
 
 class Regression(TreeModel):
-    """u = sum_i c_i tau_i by least squares."""
+    """u = sum_i c_i tau_i with c from least squares."""
 
     config_class = RegressionConfig
     dims = (1, 2, 3)
@@ -78,39 +78,40 @@ class Regression(TreeModel):
         return features["trees"] @ self.weights
 
     def coefficients(self) -> dict[str, float]:
-        """c by tree: 'I[xi]' has sigma and 'I[I[xi]^3]' minus its cube, as far as the expansion goes."""
+        """c by tree; in the expansion of phi41 that of 'I[xi]' is sigma and that of 'I[I[xi]^3]' is -sigma^3."""
         return dict(zip(self.trees.names, self.weights.tolist(), strict=True))
 
 
 @dataclass(frozen=True, kw_only=True)
 class LinearConfig(RegressionConfig):
-    """Height 1: the trees without products of the solution."""
+    """Height 1: no products of trees."""
 
     height: int = 1
 
     def __post_init__(self) -> None:
         super().__post_init__()
         if self.height != 1:
-            raise UserError(f"model linear: height is 1, got {self.height}; use the model trees for more")
+            raise UserError(f"model linear: height must be 1, got {self.height}; use the model trees for more")
 
 
 class Linear(Regression, name="linear"):
-    """The solution of the linear equation: propagated datum, stochastic convolution and forces, a coefficient each."""
+    """Linear regression on the solution of the linear equation: initial datum, stochastic convolution and forces."""
 
     title = "Linear"
+    needs_rule = False
     config_class = LinearConfig
 
 
 class Trees(Regression, name="trees"):
-    """Linear regression on the trees of height 2."""
+    """Linear regression on the trees of height 2, that is, on products of the linear solution and their integrals."""
 
     title = "Trees"
 
 
 def least_squares(columns: Tensor, target: Tensor, ridge: float) -> Tensor:
-    """c (F) that minimises |columns c - target|^2 + ridge |S c|^2 n, S the columns' sizes; columns (N, .., F).
+    """c (F) that minimises |columns c - target|^2 + ridge |S c|^2, S the norms of the columns; columns (N, .., F).
 
-    Normal equations of scaled columns, summed in float64 a few samples at a time; a column that is 0 gets 0.
+    Solves the normal equations of scaled columns, summed in float64 block by block; c is 0 for a column that is 0.
     """
     count = columns.shape[-1]
     gram = torch.zeros(count, count + 1, dtype=torch.float64, device=columns.device)

@@ -1,6 +1,7 @@
-"""Parameter counts: the paper's figure, that of the ``published`` form, and the real degrees of freedom of both forms.
+"""Numbers of parameters: the paper's, and those of our two forms of each model.
 
-The paper counts a complex number once (NCDE-FNO stores its spectral weight as pairs of reals and so counts it twice).
+The paper counts a complex number once. NCDE-FNO stores its spectral weights as pairs of real numbers, so there it
+counts them twice.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from spdebench.tasks import default_setting
 
 @dataclass(frozen=True)
 class PublishedCount:
-    """The number that the paper prints for a model on an equation's dataset (task xi)."""
+    """The number of parameters that the paper prints for a model on data of an equation (task xi -> u)."""
 
     model: str
     parameters: int
@@ -44,7 +45,7 @@ PUBLISHED: tuple[PublishedCount, ...] = (
 
 
 def counts(model: str) -> list[dict[str, Any]]:
-    """One row for each figure of the paper (or one at phi41 where it has none): ours in both forms beside it."""
+    """One row for each number in the paper (for phi41 if there is none), with our numbers for both forms."""
     known = [c for c in PUBLISHED if c.model == model]
     return [_row(c) for c in known] or [_row(PublishedCount(model, 0))]
 
@@ -58,5 +59,5 @@ def _row(case: PublishedCount) -> dict[str, Any]:
     for form in forms:
         given = dict(case.config, form=form) if len(forms) > 1 else dict(case.config)
         row[form] = build(case.model, setting, **given).counts()
-    row.setdefault("published", row["default"])  # one form serves both
+    row.setdefault("published", row["default"])  # the model has only one form
     return row

@@ -1,15 +1,17 @@
-"""DeepONet (Lu et al. 2021) on noise paths.
+"""DeepONet (Lu et al. 2021) applied to the noise.
 
     u(t,x) = mean(t,x) + std(t,x) sum_i b_i(z) g_i(t,x),   z = (dw(t_1..t_T, .), u0) pointwise standardised
     b = tanh MLP(z), g = tanh MLP(t,x): ``branch_depth`` and ``trunk_depth`` linear layers of one width, ReLU between
 
-Means and standard deviations are those of each point over the training part; no bias is added to the sum. t_0 is not
-learned: the output there is u0 itself. u0 enters the branch in the task u0+xi only (ours; the paper has xi alone).
+Means and standard deviations are those of each point over the training part. No bias is added to the sum. The output at
+t_0 is u0 itself. u0 is an input of the branch only in the task (u0, xi) -> u, which the paper does not have for
+DeepONet.
 
-Coordinates are brought to mean 0 and variance 1 over the box. The reference leaves them in [0,1], where a ReLU network
-has few kinks and learns slowly: in 400 steps four samples of rough noise were fitted to 12 %, now to 4 %. Where a point
-never varies (a fixed boundary) its standard deviation is 0 and the output its mean; the reference adds 1e-5 to every
-deviation. It also cuts noise and solution to 128 points by two slices that agree only because 129 points are stored.
+Coordinates are scaled to mean 0 and variance 1 over the box. The authors' code leaves them in [0,1], where a ReLU
+network has few kinks and learns slowly: in 400 steps it fitted four samples of rough noise to 12 %, and now to 4 %. If
+a point never varies (a fixed boundary), its standard deviation is 0 and the output is its mean; the authors' code adds
+1e-5 to every standard deviation. That code also cuts noise and solution to 128 points by two different slices, which
+agree only because 129 points are stored.
 """
 
 from __future__ import annotations
@@ -27,7 +29,7 @@ from spdebench.tasks import Batch, Setting
 
 @dataclass(frozen=True, kw_only=True)
 class DeepONetConfig(Config):
-    """Width of all layers; a depth is a number of linear layers."""
+    """``width`` of all layers; a depth is the number of linear layers."""
 
     width: int = 512
     branch_depth: int = 3
@@ -35,12 +37,12 @@ class DeepONetConfig(Config):
 
 
 class DeepONet(OperatorModel, name="deeponet"):
-    """Branch and trunk; see the module for its formula."""
+    """Deep operator network: a branch network for the noise and a trunk network for (t, x)."""
 
     title = "DeepONet"
     config_class = DeepONetConfig
     dims = (1,)
-    ours = ("u0+xi",)
+    added_inputs = ("u0+xi",)
 
     config: DeepONetConfig
     input_mean: Tensor
@@ -84,7 +86,7 @@ class DeepONet(OperatorModel, name="deeponet"):
 
 
 def _mlp(inputs: int, width: int, depth: int) -> nn.Sequential:
-    """``depth`` linear layers, ReLU between them and tanh at the end."""
+    """``depth`` linear layers with ReLU between them and tanh at the end."""
     layers: list[nn.Module] = []
     for i in range(depth):
         layers += [nn.Linear(width if i else inputs, width), nn.ReLU()]
@@ -92,6 +94,6 @@ def _mlp(inputs: int, width: int, depth: int) -> nn.Sequential:
 
 
 def _std(values: Tensor) -> Tensor:
-    """Standard deviation of each column; 0 where it is only rounding beside the largest one."""
+    """Standard deviation of each column; 0 where it is below 1e-6 of the largest one, that is, rounding."""
     std = values.std(0, correction=0)
     return torch.where(std > 1e-6 * std.max(), std, torch.zeros_like(std))

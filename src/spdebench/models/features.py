@@ -1,12 +1,11 @@
-"""Features of a whole part, computed once: in chunks, kept on the device where they fit, on disk where they are costly.
+"""Compute the features of a whole part (train, val or test) once, in chunks.
 
-A part that does not fit the device stays in page-locked memory of the host, from which batches are copied without
-waiting.
+They stay on the device if they fit. Otherwise they stay in page-locked memory of the host, from which batches are
+copied asynchronously. Features that are expensive to compute can be cached on disk.
 """
 
 from __future__ import annotations
 
-import dataclasses
 import hashlib
 import math
 import warnings
@@ -18,18 +17,19 @@ import torch
 from torch import Tensor
 
 from spdebench import spec, tensors
+from spdebench.equations.identity import to_dict as equation_to_dict
 from spdebench.errors import UserError
 from spdebench.models.base import Features, OperatorModel
 from spdebench.tasks import Part
 from spdebench.version import __version__
 
-CHUNK_BYTES = 64 << 20  # of increments prepared together
-WIDTH = 64  # channels that a network may hold of each number of its output, when batches are sized
+CHUNK_BYTES = 64 << 20  # of increments per chunk
+WIDTH = 64  # assumed number of channels per output value, for choosing the batch size of evaluation
 
 
 @dataclass
 class Prepared:
-    """Features and targets of a part, in one place."""
+    """Features and targets of a part, all on one device."""
 
     features: Features
     target: Tensor
@@ -47,7 +47,7 @@ class Prepared:
 
 
 def evaluation_batch(shape: tuple[int, ...]) -> int:
-    """Samples (T X..) that go through a network at once without gradients: the paper's 100, or what 2 GB hold."""
+    """Batch size for evaluation of samples (T X..): 100 as in the paper, or fewer so that it needs at most 2 GB."""
     return max(1, min(100, (2 << 30) // (4 * WIDTH * math.prod(shape))))
 
 
@@ -58,9 +58,9 @@ def prepare_part(
     place: torch.device | str | None = None,
     cache: Path | None = None,
 ) -> Prepared:
-    """Features and targets of all samples at ``place`` (by default where the model is).
+    """Features and targets of all samples on the device ``place`` (by default the model's).
 
-    ``cache`` is a folder in which features that the model calls costly are kept between runs.
+    ``cache`` is a folder in which features of models with ``costly_features`` are kept between runs.
     """
     where = torch.device(place) if place is not None else model.device
     features = _cached(model, part, where, cache) if cache and model.costly_features else _computed(model, part, where)
@@ -68,7 +68,7 @@ def prepare_part(
 
 
 def fits(model: OperatorModel, parts: tuple[Part, ...], share: float) -> bool:
-    """Whether features and targets of these parts take at most this share of the free memory of the model's device."""
+    """Whether features and targets of these parts need at most this share of the free memory of the model's device."""
     if model.device.type != "cuda":
         return True
     one = _features(model, parts[0], slice(0, 1))
@@ -78,12 +78,12 @@ def fits(model: OperatorModel, parts: tuple[Part, ...], share: float) -> bool:
 
 
 def _features(model: OperatorModel, part: Part, rows: slice) -> Features:
-    with torch.no_grad():  # not inference mode: what it makes cannot enter a graph with gradients
+    with torch.no_grad():  # not inference_mode, whose tensors cannot be used with autograd later
         return model.prepare(part.batch(rows).to(model.device))
 
 
 def _computed(model: OperatorModel, part: Part, where: torch.device) -> Features:
-    """Chunks of one size, whatever the device, so that the bits do not depend on the memory that is free."""
+    """Features computed in chunks whose size does not depend on free memory, so that the bits do not either."""
     size = max(1, min(256, CHUNK_BYTES // (4 * math.prod(part.shape))))
     out: Features = {}
     for start in range(0, len(part), size):
@@ -101,7 +101,7 @@ def _computed(model: OperatorModel, part: Part, where: torch.device) -> Features
 
 
 def _pinned(where: torch.device, model: OperatorModel) -> bool:
-    """Whether tensors at ``where`` are copied to another device later."""
+    """Whether tensors at ``where`` will be copied to a GPU later."""
     return where.type == "cpu" and model.device.type == "cuda"
 
 
@@ -111,7 +111,7 @@ def _put(values: Tensor, where: torch.device, model: OperatorModel) -> Tensor:
 
 # --- on disk ------------------------------------------------------------------------------------------------------
 def features_key(model: OperatorModel, part: Part) -> str:
-    """A digest of all that features depend on: the model's way of making them and the inputs themselves."""
+    """A hash of everything that features depend on: the model, its configuration and the input data."""
     content = hashlib.sha256()
     batch = part.batch()
     for values in (batch.u0, batch.dw, batch.source):
@@ -121,7 +121,7 @@ def features_key(model: OperatorModel, part: Part) -> str:
         "model": model.name,
         "features": model.feature_spec(),
         "setting": model.setting.to_dict(),
-        "equations": [{"name": e.name, **dataclasses.asdict(e)} for e in batch.equations],
+        "equations": [equation_to_dict(e) for e in batch.equations],
         "inputs": content.hexdigest(),
         "versions": [__version__, torch.__version__],
         "device": model.device.type,
@@ -130,17 +130,17 @@ def features_key(model: OperatorModel, part: Part) -> str:
 
 
 def _cached(model: OperatorModel, part: Part, where: torch.device, folder: Path) -> Features:
-    path = Path(folder) / f"{model.name}-{features_key(model, part)}.pt"
+    path = Path(folder) / f"{model.name}-{features_key(model, part)}.safetensors"
     if path.exists():
         try:
             return {key: _put(values, where, model) for key, values in _read(path, len(part)).items()}
         except (OSError, ValueError) as error:
-            warnings.warn(f"{path} cannot be read ({error}); its features are computed again", stacklevel=2)
+            warnings.warn(f"{path} cannot be read ({error}); the features are computed again", stacklevel=2)
     features = _computed(model, part, where)
     try:
         tensors.save(path, {key: values.cpu() for key, values in features.items()})
-    except UserError as error:  # a full disk must not cost a run: they are only kept for the next one
-        warnings.warn(f"features are not kept: {error}", stacklevel=2)
+    except UserError as error:  # the run can continue without the cache, for example if the disk is full
+        warnings.warn(f"features are not cached: {error}", stacklevel=2)
     return features
 
 

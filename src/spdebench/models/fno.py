@@ -1,7 +1,7 @@
 """Fourier neural operator:  u(t, x) = D L_n .. L_1 P [ dw(t_0..t_T, x), (u0(x)), t, x ].
 
-(Li et al. 2021, arXiv:2010.08895.) P lifts the whole noise path at x, the same for every t, and the coordinates; the
-trunk D L_n .. L_1 is that of `layers/fourier.py`.
+(Li et al. 2021, arXiv:2010.08895.) P is a linear map of the coordinates and of the whole noise path at x, which is the
+same input for every t. L_1 .. L_n are Fourier layers and D decodes (`layers/fourier.py`).
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from spdebench.tasks import Batch, Setting
 
 @dataclass(frozen=True, kw_only=True)
 class FNOConfig(Config):
-    """``modes``: space axes, then time; m along a space axis keeps k = -m..m-1, along time w = 0..m-1."""
+    """``modes``: for each space axis, then for time; m keeps k = -m..m-1 along a space axis and w = 0..m-1 in time."""
 
     width: int = 32
     layers: int = 3
@@ -33,18 +33,19 @@ class FNOConfig(Config):
 
 
 class FNO(OperatorModel, name="fno"):
-    """FNO on space and time at once; the paper's counts are those of ``form="published"``: 4,924,449 on phi41.
+    """Fourier neural operator on space and time together.
 
-    The lift is affine, so the noise part is applied once for each x and broadcast over t: the same function as the
-    reference's, which gives the path at x to the network T times over (an input of T x T a point). dw, u0 and u are
-    measured in units of their root mean squares over the training part. Coordinates are those of the grid
-    (`coordinates`), not j/(N-1). The two forms are one function; "published" keeps its weights as complex numbers.
+    P is affine, so its noise part is computed once for each x and broadcast over t. The authors' code computes the same
+    function but repeats the noise path at x for each of the T frames. dw, u0 and u are divided by their root mean
+    squares over the training part. Coordinates are those of the grid points, not j/(N-1). Both forms are the same
+    function; ``form="published"`` stores weights as complex numbers and has the paper's number of parameters: 4,924,449
+    on phi41.
     """
 
     title = "FNO"
     config_class = FNOConfig
     dims = (1, 2, 3)
-    ours = ("u0+xi",)
+    added_inputs = ("u0+xi",)
     any_grid = True
 
     config: FNOConfig
@@ -73,8 +74,8 @@ class FNO(OperatorModel, name="fno"):
     def prepare(self, batch: Batch) -> Features:
         if batch.dw.shape[1] != self.setting.frames:
             raise UserError(
-                f"model 'fno' takes the noise of {self.setting.frames} frames as its input channels; "
-                f"got {batch.dw.shape[1]}. Other points are fine, other frames are not"
+                f"model 'fno' has the {self.setting.frames} frames of the noise as input channels; "
+                f"got {batch.dw.shape[1]}. It can predict on another grid, but not for another number of frames"
             )
         return {"dw": batch.dw, "u0": batch.u0} if self.with_u0 else {"dw": batch.dw}
 

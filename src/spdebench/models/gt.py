@@ -2,27 +2,28 @@
 
     z = P [W(t,x), u0(x), t, x..],   ``layers`` times: z <- z + Attention(LN z), z <- z + MLP(LN z),   u = u0 + Q z
 
-Tokens are all (t, x..) points; attention costs no more than a pointwise layer (`layers/attention.py`). Q is width ->
-width -> 1 with GELU. u0 enters P in the task u0+xi. W is divided by its root mean square over the training part; u0 and
-Q z are standardised by one mean and one spread, coordinates to mean 0 and variance 1 over the box.
+Tokens are all points (t, x..). Galerkin attention costs no more than a pointwise layer (`layers/attention.py`). Q is a
+perceptron width -> width -> 1 with GELU. u0 is an input of P in the task (u0, xi) -> u. W is divided by its root mean
+square over the training part. u0 and Q z are standardised by one mean and one standard deviation each, and coordinates
+are scaled to mean 0 and variance 1 over the box.
 
-The noise is fed as the path W, the running sum of dw, because a head is an integral operator of rank width/heads: a
-token sees itself and that many averages over all tokens, nothing in between, so the network could not sum the
-increments at its own x. For the same reason the smoothing of W around x by the heat kernel is out of reach beyond a
-few modes, so rough noise is learned badly, as in the paper. On phi41 with 32 points, 25 steps, J = 32 and 420 samples,
-400 steps of Adam at batch 10, one seed, the validation error was 0.092 with W, 0.128 with dw, 0.138 for the training
-mean (sigma 0.1). sin and cos of 2 pi k x, k = 1..4, as further inputs gave 0.095; at sigma 1 they gave 0.64 against
-0.66 without (mean: 0.92). That is no clear gain, so coordinates stay plain, as in the paper's count.
+*Why W and not dw is the input.* An attention head is an integral operator of rank width/heads: a token sees itself and
+that many averages over all tokens, so the network could not sum the increments at its own x. For the same reason it
+cannot smooth W around x with the heat kernel beyond a few modes, and rough noise is learned badly, as in the paper. On
+phi41 (32 points, 25 steps, J = 32, sigma 0.1, 420 samples, 400 steps of Adam at batch 10, one seed) the validation
+error was 0.092 with W, 0.128 with dw, and 0.138 for the training mean. Adding sin and cos of 2 pi k x, k = 1..4, as
+inputs gave 0.095, and at sigma 1 it gave 0.64 against 0.66 without them (mean: 0.92). This is no clear gain, so the
+coordinates are the only such inputs, as in the paper.
 
-Two changes help optimisation and leave the parameters alone. The reference keeps coordinates in [0,1]: four samples of
-phi41 at sigma 1 were then fitted to 10 % in 400 steps, now to 2-6 %. It learns u rather than u - u0: on phi42 (12 x 12
-points, 10 frames, horizon 0.01, 210 samples, 300 steps) that gave 0.082 against 0.039, and 0.053 for the training mean;
-on the phi41 data above both errors were the same, though four samples alone are fitted faster without u0.
+*Changes that help optimisation and keep the parameters.* The authors' code keeps coordinates in [0,1]; four samples of
+phi41 at sigma 1 were then fitted to 10 % in 400 steps, and now to 2-6 %. It learns u instead of u - u0; on phi42
+(12 x 12 points, 10 frames, horizon 0.01, 210 samples, 300 steps) that gave 0.082 against 0.039, and 0.053 for the
+training mean. On the phi41 data above both errors were equal, though four samples are fitted faster without u0.
 
-The reference's 2-D form attends along x and along y with time folded into the batch, so that u(t) depends on the noise
-at t alone and no forcing is ever integrated. Here time is always among the tokens. ``form="published"`` keeps the
-parameters of the paper: biases of keys and values, which the norm over tokens cancels, and in d dimensions d blocks a
-layer, one attending over (t, x), the next over (t, y) and so on; it learns u itself.
+*Time.* The authors' 2-D code attends along x and along y and treats time as a batch dimension, so that u(t) depends
+only on the noise at t and no forcing is integrated. Here time is always part of the tokens. ``form="published"`` has
+the parameters of the paper: biases of keys and values, which the normalisation over tokens cancels, and in d dimensions
+d blocks per layer, the first attending over (t, x), the second over (t, y) and so on. It learns u itself.
 """
 
 from __future__ import annotations
@@ -46,7 +47,7 @@ from spdebench.tasks import Batch, Setting
 
 @dataclass(frozen=True, kw_only=True)
 class GTConfig(Config):
-    """Size of the network; ``hidden`` is the width of the MLP in each layer."""
+    """``width`` of the tokens; ``hidden``: width of the MLP in each of the ``layers``."""
 
     width: int = 32
     heads: int = 4
@@ -56,7 +57,7 @@ class GTConfig(Config):
 
 
 class GT(OperatorModel, name="gt"):
-    """Galerkin transformer; see the module for its formula."""
+    """Galerkin transformer over all points of space and time."""
 
     title = "GT"
     config_class = GTConfig
@@ -102,7 +103,7 @@ class GT(OperatorModel, name="gt"):
         return u + features["u0"].unsqueeze(1) if self.from_u0 else u
 
     def _places(self, shape: torch.Size) -> Tensor:
-        """Coordinates of the training grid, or of another grid on the same box and time interval."""
+        """Coordinates of the training grid, or of another grid of the same box and time interval."""
         if tuple(shape) == self.setting.shape:
             return self.places
         times = np.linspace(self.setting.times[0], self.setting.times[-1], shape[0]).tolist()
@@ -112,18 +113,18 @@ class GT(OperatorModel, name="gt"):
 
 
 def _standard(places: Tensor) -> Tensor:
-    """Coordinates in [0,1] to mean 0 and variance 1 over the box."""
+    """Scale coordinates in [0,1] to mean 0 and variance 1 over the box."""
     return 12**0.5 * (places - 0.5)
 
 
 def _everywhere(block: nn.Module, z: Tensor) -> Tensor:
-    """A block over all points as tokens."""
+    """Apply a block with all points as tokens."""
     out: Tensor = block(z.flatten(1, -2)).view(z.shape)
     return out
 
 
 def _along(block: nn.Module, z: Tensor, axis: int) -> Tensor:
-    """A block over the tokens (t, one space axis); the other space axes go with the samples."""
+    """Apply a block with the tokens (t, one space axis); the other space axes are batch dimensions."""
     moved = z.movedim((1, axis), (-3, -2))
     tokens = moved.reshape(-1, moved.shape[-3] * moved.shape[-2], moved.shape[-1])
     out: Tensor = block(tokens).view(moved.shape).movedim((-3, -2), (1, axis))

@@ -2,7 +2,7 @@
 
     z_0 = A u_0,   dz = f(z) dX,   X = (t, W(x_1), .., W(x_N)),   u(t_n) = R z_n
 
-with f(z) = tanh(W_2 relu(W_1 z)) in R^{h x (N+1)}. X is linear between frames, z in R^h.
+with z in R^h and f(z) = tanh(W_2 relu(W_1 z)) in R^{h x (N+1)}. X is linear between frames.
 """
 
 from __future__ import annotations
@@ -25,14 +25,14 @@ class NCDEConfig(Config):
 
 
 class PathModel(DrivenModel):
-    """What `ncde` and `nrde` share: the control, the maps into and out of the hidden state, their normalisers.
+    """Base of `ncde` and `nrde`: the control X, the maps A and R, and their normalisation.
 
-    * Control: increments of (sqrt(n) t/T, W/s), n steps, s the training rms of W_T: all channels then move by about
-      1/sqrt(n) per step. One number for all points and frames: the reference standardises each frame, which divides W_t
-      by sqrt(t) and ruins the time channel.
-    * u0 is standardised by two numbers, so that it is seen also where all samples share it; u by its training mean
-      field and one number, so that R z = 0 is the mean predictor.
-    * Frame 0 is u0, which is given; R z_0 is not asked for.
+    * The control consists of the increments of (sqrt(n) t/T, W/s) over n steps. s is the root mean square of W_T over
+      the training part, one number for all points, so that every channel changes by about 1/sqrt(n) per step. The
+      authors' code standardises each frame, which divides W_t by sqrt(t) and destroys the time channel.
+    * u0 is standardised by two numbers, so that it remains an input also if all samples have the same u0. u is
+      standardised by its training mean field and one number, so that R z = 0 predicts the mean.
+    * Frame 0 of the output is u0, which is given.
     """
 
     intervals: Tensor
@@ -52,7 +52,7 @@ class PathModel(DrivenModel):
         return torch.cat([clock, self.noise(dw[:, 1:])], dim=2)
 
     def trajectory(self, start: Tensor, increments: Tensor) -> Tensor:
-        """z at all frames ``(B, T, h)`` from z_0 and the control's increments."""
+        """z at all frames ``(B, T, h)`` from z_0 and the increments of the control."""
         raise NotImplementedError
 
     def forward(self, features: Features) -> Tensor:
@@ -63,10 +63,12 @@ class PathModel(DrivenModel):
 
 
 class NCDE(PathModel, name="ncde"):
-    """dz = f(z) d(t, W): parameters h (2N + 1) + N + width (h + 1) + (width + 1) h (N + 1); 545,088 at h = 32, N = 128.
+    """Neural controlled differential equation dz = f(z) d(t, W) for the values at all grid points.
 
-    Steps use the increment of their own interval and plain gradients (`spdebench.models.paths.integrate` tells what
-    the reference does); normalisation as in `PathModel`. The architecture is the paper's, so there is one form.
+    Number of parameters: h (2N + 1) + N + width (h + 1) + (width + 1) h (N + 1), which is 545,088 for h = 32, N = 128.
+    A step uses the increment of its own interval, and gradients are those of the discrete solution
+    (`spdebench.models.paths.integrate` describes the differences to the authors' code). The architecture is the
+    paper's, so there is only one form.
     """
 
     title = "NCDE"

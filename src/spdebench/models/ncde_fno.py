@@ -3,7 +3,7 @@
     z_0(x) = A u_0(x),   dz = F(z) dt + G(z) dW,   u(t, x) = R(z_t(x)),   z_t(x) in R^h
     F(z) = tanh(D gelu(C (K * z + B z))),   G(z) = tanh(E z),   R = r_2 relu(r_1 .)
 
-pointwise in x but for the convolution  (K * z)(x) = Re sum_k K_k z^_k e^{2 pi i k x}  over m centred wave numbers k.
+Everything acts pointwise in x except (K * z)(x) = Re sum_k K_k z^_k e^{2 pi i k x}, summed over m centred wave numbers.
 """
 
 from __future__ import annotations
@@ -29,20 +29,20 @@ from spdebench.tasks import Setting
 class NCDEFNOConfig(Config):
     hidden: int = 32  # h
     width: int = 128  # inside F and the readout
-    space_modes: int = 16  # m, both signs counted: k = -m/2 .. m/2 - 1; cut to the points of a small grid
+    space_modes: int = 16  # m, with both signs: k = -m/2 .. m/2 - 1; at most the number of grid points
     solver: Solver = "rk4"
     form: Literal["default", "published"] = "default"
 
 
 class Convolution(nn.Module):
-    """K * z on ``(B, X, h)`` by real matrix products: waves, one matrix per mode, waves.
+    """K * z on ``(B, X, h)`` by real matrix products: transform, one matrix per mode, inverse transform.
 
-    With z^_k = a - ib (means of z cos and z sin) and the matrices of k and -k folded into P + iQ,
+    With z^_k = a - ib (means of z cos and z sin) and the matrices of k and -k combined into P + iQ,
 
         K * z = sum_{k=0}^{m/2} (P a + Q b) cos(2 pi k x) + (P b - Q a) sin(2 pi k x).
 
-    ``default`` holds P and Q for k = 0..m/2. ``published`` holds a matrix for each centred k, as reals (h, h, m, 2);
-    for real z those of k and -k say the same twice.
+    The default form stores P and Q for k = 0..m/2. The published form stores a matrix for each centred k, as reals
+    (h, h, m, 2); for real z those of k and -k are redundant.
     """
 
     def __init__(self, hidden: int, modes: int, published: bool) -> None:
@@ -52,28 +52,28 @@ class Convolution(nn.Module):
         self.weight = nn.Parameter(torch.randn(shape) / math.sqrt(2 * hidden))  # from, to
 
     def matrices(self, points: int) -> Tensor:
-        """((P, Q), (-Q, P)) for every k, ``(k, 2, h, 2, h)``: cosine and sine that they lead to, then a and b."""
+        """((P, Q), (-Q, P)) for every k, ``(k, 2, h, 2, h)``: the output (cosine, sine), then the input (a, b)."""
         p, q = self.parts(points)
         return torch.stack([torch.stack([p, q], dim=2), torch.stack([-q, p], dim=2)], dim=1)
 
     def parts(self, points: int) -> tuple[Tensor, Tensor]:
-        """P and Q for every k, ``(k, h, h)`` each, to and from."""
+        """P and Q for every k, ``(k, h, h)`` each; the first h is the output."""
         if points < self.modes:
             raise UserError(
-                f"model ncde-fno: a grid of {points} points does not carry {self.modes} modes; use a finer one"
+                f"model ncde-fno: {self.modes} modes need at least as many grid points, got {points}; use a finer grid"
             )
         p, q = self._centred() if self.published else self._half(points)
         return p.mT, q.mT
 
     def waves(self, points: int) -> Tensor:
-        """cos(2 pi k x) and sin(2 pi k x) by turns, ``(2k, X)``."""
+        """cos(2 pi k x) and sin(2 pi k x) alternately, ``(2k, X)``."""
         k = torch.arange(self.modes // 2 + 1, device=self.weight.device)
         j = torch.arange(points, device=self.weight.device)
         angle = (k[:, None] * j % points).double() * (2 * math.pi / points)
         return torch.stack([angle.cos(), angle.sin()], dim=1).flatten(0, 1).to(self.weight)
 
     def _half(self, points: int) -> tuple[Tensor, Tensor]:
-        """k stands for -k too, so it counts twice; 0 and Nyquist are their own opposites."""
+        """k also represents -k, so it counts twice, except 0 and Nyquist."""
         k = torch.arange(self.modes // 2 + 1, device=self.weight.device)
         alone = (k == 0) | (2 * k == points)
         p, q = (self.weight * torch.where(alone, 1.0, 2.0)[:, None, None, None]).unbind(-1)
@@ -92,16 +92,16 @@ class Convolution(nn.Module):
 
 
 def add_convolution(v: Tensor, z: Tensor, waves: Tensor, mix: Map) -> Tensor:
-    """v + K * z in place of v ``(B, X, w)``; ``mix`` maps ``(B, k, 2h)`` to ``(B, k, 2w)``, one matrix per mode."""
+    """v + K * z, in place, for v ``(B, X, w)``; ``mix`` maps ``(B, k, 2h)`` to ``(B, k, 2w)``, one matrix per mode."""
     batch, rows = len(z), len(waves)
     waves = waves.expand(batch, -1, -1)
-    spectrum = torch.bmm(waves, z).view(batch, rows // 2, -1)  # (a, b) of a mode side by side
+    spectrum = torch.bmm(waves, z).view(batch, rows // 2, -1)  # a and b of one mode are adjacent
     parts = mix(spectrum).reshape(batch, rows, -1)
     return v.baddbmm_(waves.mT.to(v), parts.to(v))
 
 
 class Field(nn.Module):
-    """F(z) dt + G(z) dW on z ``(B, X, h)``, dW ``(B, X)``, dt one step of the clock."""
+    """F(z) dt + G(z) dW on z ``(B, X, h)``, dW ``(B, X)``; dt is the length of a step."""
 
     def __init__(self, config: NCDEFNOConfig, points: int, step: float) -> None:
         super().__init__()
@@ -115,7 +115,7 @@ class Field(nn.Module):
         self.norm = nn.BatchNorm1d(h) if published else nn.Identity()
 
     def solve(self, start: Tensor, increments: Tensor, solver: Solver) -> Tensor:
-        """z_1..z_N ``(B, N, X, h)`` from z_0 ``(B, X, h)`` and dW ``(B, N, X)``; one kernel where a GPU has it."""
+        """z_1..z_N ``(B, N, X, h)`` from z_0 ``(B, X, h)`` and dW ``(B, N, X)``; on a GPU in one kernel if possible."""
         if self._fits_a_kernel(start, increments, solver):
             layers = self._layers(start.shape[1])
             keep = torch.is_grad_enabled() and any(t.requires_grad for t in (start, *layers))
@@ -139,7 +139,7 @@ class Field(nn.Module):
         return self.kernel.waves(points), mixing, *(t for layer in linear for t in (layer.weight, layer.bias))
 
     def bind(self, start: Tensor) -> tuple[Tensor, Product]:
-        """z_0 and (z, dW) -> F(z) dt + G(z) dW for one solve from there: weight gradients are gathered."""
+        """z_0 and the function (z, dW) -> F(z) dt + G(z) dW for one solve; it sums weight gradients at the end."""
         points = start.shape[1]
         waves = self.kernel.waves(points)
         layers = (*self._before_gelu(points), *((a.weight, a.bias) for a in (self.outer, self.noise)))
@@ -153,9 +153,9 @@ class Field(nn.Module):
         return start, product
 
     def _before_gelu(self, points: int) -> tuple[Weights, Weights]:
-        """C (K * v + B v), v = z or a linear map of z, is linear in z: its local part, and one matrix per mode.
+        """The linear map z -> C (K * v + B v), v = z or a linear map of z: its local part, and one matrix per mode.
 
-        Multiplied out once per solve (in full precision), it saves each evaluation one product per inner layer.
+        The matrices are multiplied once per solve (in full precision), which saves products in every evaluation.
         """
         with torch.autocast(self.inner.weight.device.type, enabled=False):
             matrices = self.kernel.matrices(points)
@@ -194,16 +194,17 @@ class _Solve(torch.autograd.Function):
 
 
 class NCDEFNO(DrivenModel, name="ncde-fno"):
-    """dz = F(z) dt + G(z) dW at every point, F with a Fourier layer in x; 48,769 parameters as published.
+    """Neural CDE dz = F(z) dt + G(z) dW at every grid point, where F contains a Fourier layer in x.
 
-    Time runs from 0 to sqrt(n) in n steps and W is divided by the training rms of W_T, so that both move by 1/sqrt(n) a
-    step (the reference counts time in steps and takes W as it comes: F and G then differ in size by the data's units).
-    u0 and u are standardised by numbers, so the network works on any grid; frame 0 is u0, which is given.
+    Time runs from 0 to sqrt(n) in n steps and W is divided by the root mean square of W_T over the training part, so
+    that both change by 1/sqrt(n) per step. In the authors' code time counts steps and W is not scaled, so that the
+    sizes of F and G depend on the units of the data. u0 and u are standardised by single numbers, so the network works
+    on any grid. Frame 0 of the output is u0, which is given.
 
-    ``published`` has what the paper's count needs besides: a linear map before the linear convolution, the redundant
-    half of its matrices, and a BatchNorm in G. The last is unsound inside a solver, as its statistics are shared by
-    stages and steps where z differs in size, and differ between training and evaluation; ``default`` has none, tanh
-    bounds G as it is. Steps and gradients: `spdebench.models.paths.integrate` tells what the reference does.
+    ``form="published"`` has the paper's 48,769 parameters. In addition to the default form it has a linear map before
+    the convolution, the redundant half of the convolution's matrices, and a BatchNorm in G. A BatchNorm is unsound
+    inside an ODE solver: its statistics are shared by stages and steps at which z differs in size, and they differ
+    between training and evaluation. `spdebench.models.paths.integrate` describes differences in steps and gradients.
     """
 
     title = "NCDE-FNO"

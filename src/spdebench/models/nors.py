@@ -2,13 +2,14 @@
 
     u = D L_n .. L_1 P [ tau_1(t, x), .., tau_F(t, x), t, x ]
 
-tau_i are the trees of the expansion of u in its noise and its initial datum (`regularity`), without xi itself; P is one
-linear map and D L_n .. L_1 the trunk of `layers/fourier.py`. The trees have no parameters and are computed once.
+tau_i are the trees of the expansion of u in its noise and its initial datum (`regularity`), without xi itself. P is one
+linear map, L_1 .. L_n are Fourier layers and D decodes (`layers/fourier.py`). The trees have no parameters and are
+computed once. Their sizes differ by orders of magnitude, so each is divided by its root mean square over the training
+part.
 
-The reference feeds the Wiener path W where xi = dW/dt is meant, so that its I[xi] is I[W]; adds the current source
-without the kernel; carries u0 with the Dirichlet kernel on a periodic box; and leaves I[I[xi]] and I[I_c] out of its
-graph, without which the paper's count cannot be had. Here the trees are those of `regularity`, each divided by its size
-over the training part (as they come they differ by orders of magnitude).
+The authors' code uses the Wiener path W instead of xi = dW/dt, so that its I[xi] is I[W]; it adds the current source
+without the kernel; it propagates u0 with the Dirichlet kernel on a periodic box; and it omits the trees I[I[xi]] and
+I[I_c], without which the paper's number of parameters cannot be reproduced.
 """
 
 from __future__ import annotations
@@ -24,11 +25,14 @@ from spdebench.tasks import Setting
 
 @dataclass(frozen=True, kw_only=True)
 class NORSConfig(TrunkConfig):
-    """As `TrunkConfig`."""
+    """The fields of `TrunkConfig`."""
 
 
 class NORS(TrunkOnTrees, name="nors"):
-    """FNO on trees; the paper's count on phi41 is that of ``form="published"``: 6,300,449."""
+    """FNO trunk on tree features.
+
+    ``form="published"`` has the paper's number of parameters: 6,300,449 on phi41.
+    """
 
     title = "NORS"
     config_class = NORSConfig

@@ -2,7 +2,8 @@
 
     z_0 = A u_0,   z_n = z_k + f(z_k) LogSig_{t_k, t_n}(X),   X = (t, W(x_1), .., W(x_N)),   u(t_n) = R z_n
 
-k the first frame of the window that holds n, LogSig of depth 2: N + 1 increments and N(N + 1)/2 Levy areas.
+where k is the first frame of the window that contains n, and LogSig has depth 2: N + 1 increments and N(N + 1)/2 Levy
+areas.
 """
 
 from __future__ import annotations
@@ -26,17 +27,20 @@ class NRDEConfig(Config):
 
 
 class NRDE(PathModel, name="nrde"):
-    """A log-ODE over windows of the path; 8,656,656 parameters at h = 8, N = 128 (8385 channels of the log-signature).
+    """Neural rough differential equation: a log-ODE step over each window of the noise path.
 
-    The reference takes the 18 sums of log-signatures (windows of 3 of 50 steps) as the values of its control at
-    t = 0..17 and solves on t = 0..50: frame k sees noise up to about 3(k-1), then the last slope for 33 frames. Here
-    17 windows stand where they lie in time, and frames inside a window use the log-signature up to themselves
-    (`spdebench.models.paths.logode`). Log-signatures are of the scaled control, and not rescaled frame by frame.
+    It has 8,656,656 parameters for h = 8, N = 128, where the log-signature has 8385 channels.
 
-    Areas enter divided by (d-1)/2, their number for each of the d increments. Adam moves all weights by equal steps, so
-    the 8256 areas would otherwise move z more than the 129 increments do: at 128 points the training error then rises
-    first and five epochs do not reach the mean predictor. (The reference gives every area unit variance, which
-    weighs them ten times more still.)
+    The authors' code uses the 18 partial sums of log-signatures (windows of 3 out of 50 steps) as the values of its
+    control at t = 0..17 but solves on t = 0..50. There frame k depends on noise up to about frame 3(k-1), and the last
+    33 frames extrapolate the last slope. Here the 17 windows are at their own times, and a frame inside a window uses
+    the log-signature up to this frame (`spdebench.models.paths.logode`). Log-signatures are those of the scaled control
+    and are not rescaled per frame.
+
+    Levy areas are divided by (d-1)/2, their number for each of the d increments. Adam changes all weights by equal
+    steps, so otherwise the 8256 areas would change z more than the 129 increments do; at 128 points the training error
+    then first increases, and after five epochs it is still larger than that of the mean. (The authors' code scales
+    every area to unit variance, which gives them ten times more weight still.)
     """
 
     title = "NRDE"

@@ -1,9 +1,9 @@
 """Neural SPDE:  z^{j+1} = S_t z_0 + S * ( F(z^j) + G(z^j) xi ),  z^0 = S_t z_0,  u = R(z).
 
-(Salvi, Lemercier, Gerasimovics 2022, arXiv:2110.10249.) z_0 lifts u_0; S is a learned kernel, one matrix for each kept
-mode of space and time; F and G act point by point (1x1, normalisation, tanh); R is a perceptron. Since
-(S * H)(t) = sum_s S(t-s) H(s), S_t z_0 is the convolution with the field that is z_0 at t_0 and 0 later: one kernel,
-one transform, and z_0 is transformed in space only.
+(Salvi, Lemercier, Gerasimovics 2022, arXiv:2110.10249.) z_0 is a linear map of u_0. S is a learned kernel, one matrix
+for each kept mode in space and time. F and G act pointwise (linear map, normalisation, tanh). R is a perceptron. Since
+(S * H)(t) = sum_s S(t-s) H(s), S_t z_0 is the convolution of S with the field that is z_0 at t_0 and 0 later, so one
+kernel and one transform serve both, and z_0 is transformed in space only.
 """
 
 from __future__ import annotations
@@ -29,8 +29,8 @@ from spdebench.tasks import Batch, Setting
 
 @dataclass(frozen=True, kw_only=True)
 class NSPDEConfig(Config):
-    """``modes``: how many along each space axis, then along time (`RealKernel` says which). ``padding``: frames of
-    zeros appended in time, against the wrapping of the periodic transform; the band of frequencies stays."""
+    """``modes``: number along each space axis, then along time (`RealKernel` says which). ``padding``: frames of zeros
+    appended in time, because the Fourier transform is periodic; the range of frequencies does not change."""
 
     hidden: int = 32
     picard: int = 1
@@ -40,18 +40,23 @@ class NSPDEConfig(Config):
 
 
 class NSPDE(OperatorModel, name="nspde"):
-    """NSPDE; the paper's counts are those of ``form="published"``: 3,283,457 on phi41.
+    """Neural SPDE: Picard iterations of a mild solution whose kernel is learned in Fourier space.
 
-    dw, u_0 and u are measured in units of their root mean squares over the training part. Where the reference is wrong:
-    it embeds the spectrum of S_t with negative frequencies in the place of positive ones, so that S_t is not the S of
-    S * H (here they are one); half of the real numbers of its complex kernel are redundant in S * H (the default form
-    keeps a real kernel); it transforms z_0 once a frame; it never calls ``eval``. It could not: all Picard iterates
-    share the running statistics of one normalisation, which then fit none of them. Here each iterate has its own
-    (`IterateNorm`). "published" has the full complex kernel, correctly embedded, and biases that the normalisation
-    takes away again.
+    dw, u_0 and u are divided by their root mean squares over the training part. The authors' code differs as follows:
 
-    Nothing but S carries noise to u, so that modes left out are lost. On phi43, where energy is spread evenly over |k|,
-    8 of 17 modes an axis leave a relative error of 0.81 (linear solution, all frames), 4 leave 0.93, all leave none.
+    * In the spectrum of S_t it puts negative frequencies in the place of positive ones, so that S_t is not the S of
+      S * H. Here they are the same.
+    * Half of the real numbers of its complex kernel are redundant in S * H. The default form has a real kernel.
+    * It transforms z_0 once for every frame.
+    * It never calls ``eval``. It could not, because all Picard iterates share the running statistics of one
+      normalisation, which fit none of them. Here each iterate has its own statistics (`IterateNorm`).
+
+    ``form="published"`` has the full complex kernel, with correct frequencies, and biases that the normalisation
+    cancels. It has the paper's number of parameters: 3,283,457 on phi41.
+
+    The noise reaches u only through S, so modes that S lacks are missing in u. On phi43, where the energy is spread
+    evenly over |k|, 8 of 17 modes per axis leave a relative error of 0.81 (linear solution, all frames), 4 modes leave
+    0.93, and all modes leave none.
     """
 
     title = "NSPDE"
@@ -85,7 +90,7 @@ class NSPDE(OperatorModel, name="nspde"):
         if batch.dw.shape[1] != self.setting.frames:
             raise UserError(
                 f"model '{self.name}' was built for {self.setting.frames} frames, got {batch.dw.shape[1]}; "
-                f"other points are fine, other frames are not: its kernel counts in frames"
+                f"it can predict on another grid, but not for another number of frames"
             )
         return {"dw": batch.dw, "u0": batch.u0}
 
@@ -100,7 +105,7 @@ class NSPDE(OperatorModel, name="nspde"):
         return self.decode(self.latent(features["dw"], features["u0"]))
 
     def latent(self, dw: Tensor, u0: Tensor) -> Tensor:
-        """z (T, X.., B, hidden): samples stand next to the channels, which makes the transforms large products."""
+        """z (T, X.., B, hidden): samples are next to the channels, which makes the transforms large matrix products."""
         xi = (dw / self.scales[0]).movedim(0, -1)[..., None].contiguous()
         z0 = self.embed((u0 / self.scales[1]).movedim(0, -1)[..., None])
         frames = len(xi)
@@ -119,32 +124,32 @@ class NSPDE(OperatorModel, name="nspde"):
 
 
 def _tops(modes: Sequence[int], lengths: Sequence[int], frames: int) -> tuple[int, ...]:
-    """Largest |k| along space and |w| along time: half the modes asked for, short of Nyquist."""
+    """Largest |k| along space and |w| along time: half the requested number of modes, below Nyquist."""
     wanted = (*modes[:-1], modes[-1] * lengths[0] // frames)
     return tuple(min(m // 2, (n - 1) // 2) for m, n in zip(wanted, (*lengths[1:], lengths[0]), strict=True))
 
 
 # --- kernels ------------------------------------------------------------------------------------------------------
 class RealKernel(nn.Module):
-    """S(t, x), a real matrix at each point: |k| <= tops along space and |w| <= tops[-1] along time.
+    """S(t, x), a real matrix at each point, with the modes |k| <= tops along space and |w| <= tops[-1] along time.
 
-    m modes asked for become the symmetric set |k| <= m/2 (short of Nyquist, whose sine a grid does not see), since a
-    real kernel has K(-w, -k) = conj K(w, k). One of each conjugate pair is a parameter, the mode 0 a real matrix: as
-    many real numbers as modes, none without effect. They start as in the reference, U[0,1)(1+i)/C^2; centred, larger
-    or semigroup-like beginnings did not train better.
+    m requested modes become the symmetric set |k| <= m/2 without Nyquist, whose sine vanishes on the grid, because a
+    real kernel has K(-w, -k) = conj K(w, k). One of each conjugate pair is a parameter, and the mode 0 is a real
+    matrix, so there are as many real parameters as modes and all have an effect. Initial values are those of the
+    authors' code, U[0,1)(1+i)/C^2; centred, larger or semigroup-like ones did not train better.
     """
 
     def __init__(self, tops: Sequence[int], width: int, lengths: Sequence[int]) -> None:
         super().__init__()
         modes = Modes.symmetric(tops)
         self.fourier = Fourier(modes, lengths, doubled=True)
-        self.dropped = math.prod(modes.space) // 2  # at w = 0 the modes k before 0 are conjugates of those after it
+        self.dropped = math.prod(modes.space) // 2  # at w = 0 the modes k before 0 are conjugates of those after 0
         pairs = math.prod(modes.shape) - self.dropped - 1
         self.mean = nn.Parameter(torch.rand(width, width) / width**2)
         self.pairs = nn.Parameter(torch.rand(2, pairs, width, width) / width**2)
 
     def forward(self, h: Tensor, lengths: Sequence[int]) -> Tensor:
-        """The spectrum of S * h; frames that h (T, X.., B, C) lacks are 0."""
+        """The spectrum of S * h for h (T, X.., B, C), which is extended by 0 to all frames."""
         z = self.fourier(h, lengths[0]).flatten(1, -3)[:, self.dropped :]
         middle = z[0, :1] @ (self.mean / 2)  # half, because the inverse counts each mode and its conjugate
         middle = torch.stack([middle, torch.zeros_like(middle)])
@@ -159,7 +164,7 @@ class RealKernel(nn.Module):
 
 
 class ComplexKernel(nn.Module):
-    """The reference's kernel: one complex matrix per mode, -m/2 <= k < m/2 along every axis; the real part is taken."""
+    """The authors' kernel: one complex matrix per mode, -m/2 <= k < m/2 along every axis; results are real parts."""
 
     def __init__(self, modes: Sequence[int], width: int) -> None:
         super().__init__()
@@ -168,7 +173,7 @@ class ComplexKernel(nn.Module):
         self.weight = nn.Parameter(torch.complex(*(torch.rand(shape) / width**2)))
 
     def forward(self, h: Tensor, lengths: Sequence[int]) -> Tensor:
-        """The spectrum of S * h; frames that h (T, X.., B, C) lacks are 0."""
+        """The spectrum of S * h for h (T, X.., B, C), which is extended by 0 to all frames."""
         z = torch.fft.fftn(h, s=tuple(lengths), dim=tuple(range(len(lengths))))
         out: Tensor = z[self._window(lengths)] @ self.weight
         return out
@@ -187,8 +192,10 @@ class ComplexKernel(nn.Module):
 
 
 class IterateNorm(nn.Module):
-    """tanh f + tanh(g) xi, where (f, g) are the channels after batch normalisation (`gate`): one scale and shift, and
-    running statistics for each Picard iterate apart."""
+    """tanh f + tanh(g) xi, where (f, g) are the channels after batch normalisation (`gate`).
+
+    All Picard iterates share the learned scale and shift; each has its own running statistics.
+    """
 
     mean: Tensor
     variance: Tensor
@@ -202,8 +209,8 @@ class IterateNorm(nn.Module):
 
     @contextmanager
     def first_statistics(self) -> Iterator[None]:
-        """Within it the running statistics become those of the batch that passes: a start that fits the data, so that
-        evaluation makes sense before they have had time to follow the training."""
+        """Within this context the running statistics become those of the batch, so that evaluation is meaningful from
+        the start of training."""
         before = self.momentum, self.training
         self.momentum = 1.0
         self.train()

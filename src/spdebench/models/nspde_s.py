@@ -1,6 +1,6 @@
 """NSPDE-S:  u = R( 2 sigmoid(|a(t)|/a_max) z ),  z the latent field of NSPDE, a(t) the renormalisation constant.
 
-(The paper's own model, appendix "Model".) a(t) is known before any solution is: it belongs to the equation and its J.
+(The paper's own model, appendix "Model".) a(t) depends only on the equation and its J and not on solutions.
 """
 
 from __future__ import annotations
@@ -18,19 +18,21 @@ from spdebench.tasks import Batch, Setting
 
 
 class NSPDES(NSPDE, name="nspde-s"):
-    """NSPDE whose latent field is scaled before the readout; no parameter more than NSPDE.
+    """NSPDE whose latent field is multiplied by a function of the renormalisation constant.
 
-    a(t) is that of each sample's own equation (`constant`), one number a frame, so a mixture of several J works. It is
-    divided by the largest of the training part, which makes the factor run from 1 to 1.46 there; a test at a larger J
-    has larger factors. That is what we take "normalised" and "fixed on the training split" in the paper to mean.
-    The reference feeds a Monte-Carlo field of X^2 over all samples, those of the test part too, not normalised; and
-    its loops take a for u and u for a, so that what it learns is a, from a factor made of the solution. Here u is
-    learned.
+    It has as many parameters as NSPDE.
+
+    a(t) is that of each sample's own equation (`constant`), one number per frame, so training data with several J can
+    be mixed. It is divided by its largest value in the training part, so that the factor lies between 1 and 1.46 there;
+    test data with a larger J have larger factors. This is our reading of "normalised" and "fixed on the training split"
+    in the paper. The authors' code uses a Monte-Carlo estimate of X^2 over all samples, including the test part,
+    without normalisation, and its loops exchange a and u, so that it learns a from a factor made of the solution. Here
+    u is learned.
     """
 
     title = "NSPDE-S"
     dims = (1, 2)
-    equations = ("phi41", "phi42", "nse", "kpz")  # linear parts that relax: X has a variance that settles
+    equations = ("phi41", "phi42", "nse", "kpz")  # dissipative linear parts: the variance of X converges
     needs_equation = True
 
     largest: Tensor
@@ -60,8 +62,8 @@ class NSPDES(NSPDE, name="nspde-s"):
 def constant(eq: Equation, times: tuple[float, ...]) -> Tensor:
     """a(t) = E X^2, X the linear solution from 0, at the given times, float64.
 
-    phi42: the paper's sum over 0 < |k| <= J (`ball_variance`), which its data take too; with renormalisation=exact, and
-    for equations that have no such constant of their own, `linear_variance`.
+    For phi42 it is the paper's sum over 0 < |k| <= J (`ball_variance`), which its data use too. With
+    renormalisation=exact, and for equations without such a constant, it is `linear_variance`.
     """
     at = torch.tensor(times, dtype=torch.float64)
     if eq.name == "phi42" and getattr(eq, "renormalisation", "") != "exact":
@@ -72,15 +74,15 @@ def constant(eq: Equation, times: tuple[float, ...]) -> Tensor:
 def linear_variance(eq: Equation, times: Tensor) -> Tensor:
     """E X^2 = sigma^2 sum_k w_k E|dW_k|^2/dt (1 - e^{-2 l_k t})/(2 l_k), l = -L(k), averaged over space.
 
-    Any basis, boundary and covariance: |dW_k|^2 is summed over the functions of the noise as the solving grid sees
-    them.
+    This holds for any basis, boundary and covariance: |dW_k|^2 is summed over the basis functions of the noise, as they
+    appear on the solver's grid.
     """
     grid = eq.solving_grid
     noise = Wiener(eq.series(), eq.eigenvalue_roots(), grid, eq.edition == "converged")
     power = torch.zeros(grid.spectral_shape, dtype=torch.float64)
     for part, unit in ((0, 1.0), (1, 1.0j)):
         driving = (noise.basis.index[:, part] > 0).nonzero().flatten()
-        for some in driving.split(128):  # one function at a time, so that those that fold together add up as variances
+        for some in driving.split(128):  # one function at a time: the variances of aliased functions add
             single = torch.zeros(len(some), noise.basis.pairs, dtype=torch.complex128)
             single[torch.arange(len(some)), some] = noise.roots[some, part].to(single.dtype) * unit
             power += noise.spectral(single).abs().square().sum(0)

@@ -1,18 +1,20 @@
-"""WNO, the wavelet neural operator (Tripura & Chakraborty 2023) on noise paths; 1 space dimension and time.
+"""WNO, the wavelet neural operator (Tripura & Chakraborty 2023), in one space dimension and time.
 
     v_0(t,x) = P [dw(t_0..t_T, x), u0(x), t, x],   v_{l+1} = act( inverse(M_l coarse(v_l), fine(v_l)) + K_l v_l + b_l ),
-    u = Q v_L,   coarse: the four coarsest bands of a wavelet transform over (t, x), M_l one matrix a coefficient
+    u = Q v_L,   coarse: the four coarsest bands of a wavelet transform over (t, x), M_l one matrix per coefficient
 
-act = GELU but for the last layer; time is lengthened by ``padding`` zero frames before the layers and cut afterwards;
-Q is width -> 128 -> 1 with GELU. u0 enters in the task u0+xi only (ours; the paper has xi alone).
+act is GELU, except in the last layer, which has none. Time is extended by ``padding`` frames of zeros before the layers
+and cut afterwards. Q is a perceptron width -> 128 -> 1 with GELU. u0 is an input only in the task (u0, xi) -> u, which
+the paper does not have for WNO.
 
-The part of P that reads the noise does not depend on t: it is applied once a point and broadcast, where the reference
-repeats the whole path at all T frames (T times the memory). The layer computes only what it changes
-(`layers/wavelet.py`). Wavelets do not know a boundary condition: both axes are continued by reflection, periodic x
-too, as in the paper. dw is divided by its root mean square over the training part, u0 and u are standardised by one
-mean and one spread; ``form="published"`` leaves all three in the units of the data, as the reference does. The size of
-dw matters: with inputs of size 1 the matrices learn the training noise by heart sooner than with those of the data
-(0.36 at J = 128). The matrices belong to coefficients of one grid, so a trained model works on that grid only.
+The noise part of P does not depend on t, so it is computed once per point and broadcast; the authors' code repeats the
+whole path at all T frames, which needs T times the memory. A layer computes only the coefficients that it changes
+(`layers/wavelet.py`). Wavelets do not respect boundary conditions: both axes are continued by reflection, also periodic
+x, as in the paper. dw is divided by its root mean square over the training part, and u0 and u are standardised by one
+mean and one standard deviation each; ``form="published"`` leaves all three in the units of the data, as the authors'
+code does. The size of dw matters: with inputs of size 1 the matrices overfit the training noise sooner than with the
+units of the data (0.36 at J = 128). The matrices belong to the wavelet coefficients of one grid, so a trained model
+works only on that grid.
 """
 
 from __future__ import annotations
@@ -37,7 +39,7 @@ from spdebench.tasks import Batch, Setting
 
 @dataclass(frozen=True, kw_only=True)
 class WNOConfig(Config):
-    """Size of the network; ``level`` steps of the transform with ``wavelet`` (haar, db1..db8); ``form``: its units."""
+    """``level``: levels of the transform with ``wavelet`` (haar, db1..db8); ``form="published"``: no scaling."""
 
     width: int = 32
     layers: int = 4
@@ -48,12 +50,12 @@ class WNOConfig(Config):
 
 
 class WNO(OperatorModel, name="wno"):
-    """Wavelet neural operator; see the module for its formula."""
+    """Wavelet neural operator on space and time."""
 
     title = "WNO"
     config_class = WNOConfig
     dims = (1,)
-    ours = ("u0+xi",)
+    added_inputs = ("u0+xi",)
 
     config: WNOConfig
     places: Tensor
@@ -73,13 +75,13 @@ class WNO(OperatorModel, name="wno"):
 
     @classmethod
     def configure(cls, setting: Setting, values: Mapping[str, Any]) -> Config:
-        """As every model; a recommended level is cut to what the grid carries, a given one must fit."""
+        """As for every model; a recommended ``level`` is reduced to what fits the grid, a given one must fit."""
         config = super().configure(setting, values)
         assert isinstance(config, WNOConfig)
         sizes = (setting.frames + config.padding, *setting.grid.points)
         top = min(largest_level(n, config.wavelet) for n in sizes)
         if top == 0 or ("level" in values and not 1 <= config.level <= top):
-            hint = f"take level=1 to {top}" if top else "take a shorter wavelet (haar is the shortest) or a finer grid"
+            hint = f"use level=1 to {top}" if top else "use a shorter wavelet (haar is the shortest) or a finer grid"
             raise UserError(
                 f"model wno: level {config.level} of {config.wavelet} does not fit {sizes[0]} frames (padded) by "
                 f"{sizes[1]} points; {hint}"
@@ -104,14 +106,14 @@ class WNO(OperatorModel, name="wno"):
         v = self._lift(features)
         frames, (*inner, last) = v.shape[1], self.layers
         for layer in inner:
-            v = layer(v, activation="gelu")  # the first one lengthens time
+            v = layer(v, activation="gelu")  # the first layer adds the padding in time
         u = self.decoder(last(v, frames).movedim(0, -2))
         return self.solution.inverse(u.squeeze(-1).movedim(-1, 0))
 
     def _lift(self, features: Features) -> Tensor:
-        """P at all (t, x): what depends on x alone, once, plus the coordinates' part, one for all samples.
+        """P at all (t, x): the part of the noise, which does not depend on t, plus the part of the coordinates.
 
-        (B, T, X, width), in memory (T, X, B, width): samples next to the channels, as the layers want them.
+        The result is (B, T, X, width), stored in memory as (T, X, B, width), which the layers need.
         """
         inputs = [self.noise(features["dw"]).permute(2, 0, 1)]
         if self.has_u0:

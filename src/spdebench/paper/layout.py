@@ -12,7 +12,7 @@ from typing import Any
 
 from spdebench.paper.base import Data, Want
 from spdebench.paper.published import TITLES
-from spdebench.tasks import Inputs
+from spdebench.tasks import TASK_TEXT, Inputs
 from spdebench.training.solver_row import FINER, INDEPENDENT, SOLVER
 
 Models = Mapping[Inputs, tuple[str, ...]]
@@ -21,7 +21,6 @@ Models = Mapping[Inputs, tuple[str, ...]]
 J = (32, 64, 128, 256)
 BASELINES = ("mean", "linear", "trees")
 FIVE = ("rel_l2", "w12_paper", "corr", "acf", "sigw1")
-ARROWS = {"xi": "xi -> u", "u0+xi": "(u0, xi) -> u"}
 LAWS = ("corr", "acf", "sigw1")
 
 NOTES: Mapping[str, str] = {
@@ -100,7 +99,7 @@ def by_truncation(
             model,
             data.having(truncation=j, kappa=kappa if inputs == "u0+xi" else 0.0),
             inputs,
-            group=": ".join(word for word in (label, ARROWS[inputs]) if word),
+            group=": ".join(word for word in (label, TASK_TEXT[inputs]) if word),
             column=f"J={j}",
             published=published,
         )

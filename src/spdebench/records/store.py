@@ -7,7 +7,6 @@ their own and merged when read.
 
 from __future__ import annotations
 
-import fcntl
 import json
 import math
 import os
@@ -17,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from spdebench.errors import UserError
-from spdebench.files import plain_name
+from spdebench.files import lock_exclusive, plain_name
 from spdebench.records import times
 from spdebench.spec import loads
 
@@ -220,7 +219,7 @@ def _without_links(path: str, flags: int) -> int:
 @contextmanager
 def _locked(path: Path) -> Iterator[Any]:
     with open(path, "a+b", opener=_without_links) as file:
-        fcntl.flock(file, fcntl.LOCK_EX)
+        lock_exclusive(file)
         file.seek(0)
         yield file
 

@@ -1,4 +1,4 @@
-"""Figures: functions of data, drawn in one style. Importing this does not import matplotlib."""
+"""Figures of data and results in one style. Importing this package does not import matplotlib."""
 
 from spdebench.report.figures import *  # noqa: F403
 from spdebench.report.figures import __all__ as _figures

@@ -118,18 +118,18 @@ def title_of(data: Dataset | Equation, n: int) -> str:
 
 
 def remark_of(data: Dataset | Equation) -> str:
-    """Boundary, noise and the equation's own fields; whether the noise folds."""
+    """Boundary, noise and the equation's own fields, and whether the noise is aliased on the grid."""
     if isinstance(data, Dataset) and data.imported:
         return f"{data.grid.boundary}, {' × '.join(map(str, data.grid.points))} points"
     e = data.equation if isinstance(data, Dataset) else data
     common = {f.name for f in dataclasses.fields(Equation)}
     values = {f.name: getattr(e, f.name) for f in dataclasses.fields(e) if f.name not in common}
     own = [f"{key} {value:g}" if isinstance(value, float) else f"{key} {value}" for key, value in values.items()]
-    kind = {"q_wiener": "Q-Wiener"}.get(e.noise, e.noise)
+    kind = e.noise_label
     noise = f"{kind} noise in the {e.basis if e.basis == 'sine' else e.basis.capitalize()} basis"
     parts = [e.boundary, noise, *own, *([f"kappa {e.kappa:g}"] if e.kappa else [])]
     if isinstance(data, Dataset) and e.folding_message():
-        parts.append(f"the noise folds on {e.points} points")
+        parts.append(f"the noise is aliased on {e.points} points")
     return ", ".join(parts)
 
 

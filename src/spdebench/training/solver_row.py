@@ -29,6 +29,7 @@ from spdebench.metrics import Scores, evaluate
 from spdebench.metrics.evaluate import PAPER
 from spdebench.solvers import simulate, solve
 from spdebench.tasks import Part, TaskSpec
+from spdebench.timing import wait_for_device
 from spdebench.training.provenance import provenance
 
 SOLVER = "solver"
@@ -128,13 +129,12 @@ def _solved(eq: Equation, part: Part, device: str) -> tuple[Tensor, float]:
 
 def solver_time(eq: Equation, u0: Tensor, dw: Tensor) -> float:
     """ms a sample of solving this batch: the median of a few after one that does not count."""
-    wait = torch.cuda.synchronize if dw.device.type == "cuda" else lambda: None
     times: list[float] = []
     for repeat in range(11):
-        wait()
+        wait_for_device(dw.device)
         start = time.perf_counter()
         solve(eq, u0, dw)
-        wait()
+        wait_for_device(dw.device)
         if repeat:
             times.append(time.perf_counter() - start)
         if sum(times) > 0.5:

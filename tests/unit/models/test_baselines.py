@@ -89,7 +89,7 @@ def test_least_squares_are_those_of_lapack():
 
 def test_linear_has_one_height():
     equation, *_ = data()
-    with pytest.raises(sb.UserError, match="height is 1"):
+    with pytest.raises(sb.UserError, match="height must be 1"):
         build("linear", TaskSpec().setting(equation), height=2)
 
 
@@ -97,5 +97,5 @@ def test_linear_has_one_height():
 def test_needs_the_equation(name):
     equation, *_ = data()
     known = TaskSpec().setting(equation)
-    with pytest.raises(sb.UserError, match="must know the equation"):
+    with pytest.raises(sb.UserError, match="needs to know the equation"):
         build(name, type(known)(known.grid, known.times, "xi"))

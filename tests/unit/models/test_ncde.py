@@ -132,7 +132,7 @@ def test_ncde_fno_predicts_on_a_finer_grid():
     smooth = {k: torch.fft.rfft(v, norm="forward")[..., :4] for k, v in features.items()}
     coarse, fine = ({k: torch.fft.irfft(v, n=n, norm="forward") for k, v in smooth.items()} for n in (16, 32))
     torch.testing.assert_close(model(fine)[..., ::2], model(coarse), atol=1e-3, rtol=1e-3)
-    with pytest.raises(UserError, match="4 points does not carry 8 modes"):
+    with pytest.raises(UserError, match="8 modes need at least as many grid points, got 4"):
         model({k: v[..., ::4] for k, v in coarse.items()})
 
 

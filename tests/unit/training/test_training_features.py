@@ -30,7 +30,7 @@ def test_costly_features_are_kept(task, tmp_path, monkeypatch):
     again = prepare_part(model, task.train, cache=tmp_path)
     assert all(torch.equal(first.features[k], again.features[k]) for k in first.features)
     monkeypatch.undo()
-    (file,) = tmp_path.glob("*.pt")
+    (file,) = tmp_path.glob("*.safetensors")
     file.write_bytes(file.read_bytes()[:100])
     with pytest.warns(UserWarning, match="computed again"):
         mended = prepare_part(model, task.train, cache=tmp_path)
@@ -42,7 +42,7 @@ def test_costly_features_are_kept(task, tmp_path, monkeypatch):
 
 def test_a_cache_that_cannot_be_written_costs_nothing(task, tmp_path):
     (tmp_path / "file").write_text("")
-    with pytest.warns(UserWarning, match="features are not kept"):
+    with pytest.warns(UserWarning, match="features are not cached"):
         assert len(prepare_part(sb.build("tiny", task), task.val, cache=tmp_path / "file" / "cache")) == 6
 
 

@@ -1,5 +1,8 @@
-"""Regularity features: trees from an equation's rule (`trees`), the integral that plants them (`schemes`, `kernels`),
-products (`products`), their fields for a batch (`features`), and what the models on them share (`model`)."""
+"""Tree features from the theory of regularity structures.
+
+`trees` generates the trees of an equation, `kernels` integrates against its linear part, `products` multiplies trees,
+`features` computes their fields for a batch, and `model` is the base of the models that use them.
+"""
 
 from spdebench.models.regularity.features import Scales, TreeFeatures
 from spdebench.models.regularity.kernels import Kernel, make_kernel

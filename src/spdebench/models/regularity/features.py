@@ -1,10 +1,10 @@
-"""Trees of a batch: fields on all frames, those of one height integrated together, the trees along the last axis.
+"""The fields of all trees for a batch, on all frames.
 
-    trees (B, T, X.., F):   I_c, I[xi], I[p], ..   for xi = dW/dt, xi itself left out
+    trees (B, T, X.., F):   I_c, I[xi], I[p], ..   for xi = dW/dt, without xi itself
 
-Computed once for each sample; nothing here is learned. `TreeFeatures.again` puts another field in the place of I_c and
-computes the trees that contain it anew, differentiably: the second pass of DLR-Net. Trees differ in size by orders of
-magnitude (by hundreds with xi): `Scales` brings them to size 1, by their spread over the training part.
+They are computed once per sample and have no parameters. `TreeFeatures.again` replaces I_c by another field and
+computes the trees that contain it again, differentiably; DLR-Net uses it. The sizes of trees differ by orders of
+magnitude, so `Scales` divides them by their root mean squares over the training part.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from spdebench.tasks import Setting
 
 
 class TreeFeatures(nn.Module):
-    """The fields of ``trees`` for one setting; with a tree all of its parts must be given. xi is left out."""
+    """The fields of ``trees`` for one setting. ``trees`` must contain all parts of each tree; xi has no field."""
 
     fixed: Tensor
 
@@ -32,7 +32,7 @@ class TreeFeatures(nn.Module):
         assert equation is not None, "trees belong to an equation"
         self.trees = tuple(t for t in trees if t.kind != "xi")
         self.with_datum = tuple(i for i, t in enumerate(self.trees) if t.has_datum)
-        self.needs_noise = any(self.trees[i].noise for i in self.with_datum)  # for a second pass
+        self.needs_noise = any(self.trees[i].noise for i in self.with_datum)  # `again` needs dw
         self.dt = setting.dt
         self.kernel = make_kernel(setting, kernel)
         self.products = Products(equation, grid, differences=kernel == "generator" and equation.differences)
@@ -58,9 +58,9 @@ class TreeFeatures(nn.Module):
         return torch.stack([fields[t].expand_as(dw) for t in self.trees], -1)
 
     def again(self, known: Tensor, datum: Tensor, dw: Tensor | None = None) -> Tensor:
-        """The trees that contain I_c with ``datum`` (B T X..) in its place: (B, T, X.., len(with_datum)).
+        """The trees that contain I_c, with ``datum`` (B T X..) instead of I_c: (B, T, X.., len(with_datum)).
 
-        ``known`` are all trees of the first pass; ``dw`` matters where the noise is multiplied by the solution.
+        ``known`` are all trees of the first pass; ``dw`` is needed if the noise is multiplicative.
         """
         fields = {t: known[..., i] for i, t in enumerate(self.trees) if not t.has_datum}
         wanted = [self.trees[i] for i in self.with_datum]
@@ -69,7 +69,7 @@ class TreeFeatures(nn.Module):
         return torch.stack([fields[t] for t in wanted], -1)
 
     def _grow(self, fields: Fields, wanted: Sequence[Tree], xi: Tensor | None) -> None:
-        """Add the integrals of products, depth by depth, all of one kind in one go."""
+        """Add the integrals of products, depth by depth; those of one kind are computed together."""
         for depth in range(2, max(t.depth for t in wanted) + 1):
             level = [t for t in wanted if t.depth == depth]
             noisy = [t for t in level if t.noise]
@@ -88,7 +88,7 @@ class TreeFeatures(nn.Module):
 
 
 class Scales(nn.Module):
-    """x -> x / s, one s a channel (last axis): the root mean square over the training part, 1 before `fit`."""
+    """x -> x / s with one s per channel (last axis): its root mean square over the training part, 1 before `fit`."""
 
     size: Tensor
 
@@ -100,8 +100,10 @@ class Scales(nn.Module):
         return x / self.size
 
     def fit(self, values: Tensor, chunk: int = 64) -> None:
-        """From values (N, .., channels), a few samples at a time, in float64; a channel that is 0 keeps 1."""
-        total = sum((part.double().flatten(0, -2).square().sum(0) for part in values.split(chunk)), torch.zeros(()))
+        """Fit s to values (N, .., channels), block by block in float64; s is 1 for a channel that is 0."""
+        total = sum(
+            (part.double().flatten(0, -2).square().sum(0) for part in torch.split(values, chunk)), torch.zeros(())
+        )
         assert isinstance(total, Tensor)
         size = (total / (values.numel() / values.shape[-1])).sqrt()
         self.size.copy_(torch.where(size > 0, size, 1.0))

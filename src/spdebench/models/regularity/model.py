@@ -1,5 +1,4 @@
-"""What the models on trees share: their features, on the grid of their setting or on another one of the same box; and
-for the networks the trunk."""
+"""Base classes of models that use tree features: the features on any grid of the box, and the trunk of the networks."""
 
 from __future__ import annotations
 
@@ -18,16 +17,16 @@ from spdebench.models.layers.fourier import FourierTrunk
 from spdebench.models.layers.linear import linear
 from spdebench.models.regularity.features import Scales, TreeFeatures
 from spdebench.models.regularity.schemes import Kind
-from spdebench.models.regularity.trees import DEGREE, Tree, grow
+from spdebench.models.regularity.trees import DEGREE, Tree, grow, linear_rule
 from spdebench.tasks import Batch, Setting
 
 
 @dataclass(frozen=True, kw_only=True)
 class TreeConfig(Config):
-    """Which trees, and by which kernel.
+    """The choice of trees and of the kernel.
 
-    ``kernel`` generator: the linear part of the scheme that made the data, a prior that no one has outside a benchmark;
-    exact: the semigroup of the equation. ``degree`` 8 adds I[I_c^3] to the trees of the cubic equations.
+    ``kernel="generator"`` is the linear part of the scheme that generated the data, which is unknown for real data;
+    ``kernel="exact"`` is the semigroup of the equation. ``degree=8`` adds I[I_c^3] for equations with a cubic term.
     """
 
     kernel: Kind = "generator"
@@ -41,9 +40,10 @@ class TreeConfig(Config):
 
 
 class TreeModel(OperatorModel):
-    """A model whose features are the trees of its equation, (B, T, X.., F), in physical units."""
+    """Base of models whose features are the trees of their equation, (B, T, X.., F), in physical units."""
 
     needs_equation = True
+    needs_rule = True
     any_grid = True
 
     config: TreeConfig
@@ -51,9 +51,19 @@ class TreeModel(OperatorModel):
     def __init__(self, setting: Setting, config: TreeConfig) -> None:
         super().__init__(setting, config)
         assert setting.equation is not None
-        self.chosen: tuple[Tree, ...] = grow(setting.equation.rule, config.height, config.degree)
+        rule = setting.equation.rule or linear_rule(setting.equation)
+        self.chosen: tuple[Tree, ...] = grow(rule, config.height, config.degree)
         self.trees = TreeFeatures(setting, self.chosen, config.kernel)
         self._elsewhere: dict[tuple[tuple[int, ...], torch.device], TreeFeatures] = {}
+
+    @classmethod
+    def supports(cls, setting: Setting) -> None:
+        super().supports(setting)
+        if cls.needs_rule and setting.equation is not None and setting.equation.rule is None:
+            raise UserError(
+                f"model '{cls.name}' builds its features from an equation's rule, and {setting.label} declares none; "
+                f"add a `rule` to the equation's class, or choose another model, such as linear or fno"
+            )
 
     def prepare(self, batch: Batch) -> Features:
         return {"trees": self.trees_on(batch.dw)(batch.u0, batch.dw)}
@@ -67,7 +77,7 @@ class TreeModel(OperatorModel):
         if frames != self.setting.frames:
             raise UserError(
                 f"model '{self.name}' integrates over {self.setting.frames} frames; got {frames}. "
-                f"Other points are fine, other frames are not"
+                f"It can predict on another grid, but not for another number of frames"
             )
         if tuple(points) == self.setting.grid.points:
             return self.trees
@@ -82,7 +92,7 @@ class TreeModel(OperatorModel):
 
 @dataclass(frozen=True, kw_only=True)
 class TrunkConfig(TreeConfig):
-    """Size of the trunk; ``modes``: space axes, then time, counted as FNO's."""
+    """Size of the trunk; ``modes``: for each space axis, then for time, counted as in FNO."""
 
     width: int = 32
     layers: int = 4
@@ -92,9 +102,9 @@ class TrunkConfig(TreeConfig):
 
 
 class TrunkOnTrees(TreeModel):
-    """u = trunk(lift [trees, ``extra`` further channels, t, x]), trees and u in units of their size in training.
+    """u = trunk(lift [trees, ``extra`` further channels, t, x]), trees and u divided by their training rms.
 
-    The two forms are one function; "published" keeps the spectral weights as complex numbers.
+    Both forms are the same function; ``form="published"`` stores the spectral weights as complex numbers.
     """
 
     dims = (1, 2)
@@ -108,7 +118,7 @@ class TrunkOnTrees(TreeModel):
         self.register_buffer("places", coordinates(setting), persistent=False)
 
     def add_trunk(self, extra: int = 0) -> None:
-        """Declare lift and trunk; apart from the constructor, so that parameters come in the order of the data."""
+        """Create lift and trunk; subclasses call it after their own layers, which fixes the order of parameters."""
         c = self.config
         self.lift = nn.Linear(len(self.trees.trees) + extra + 1 + self.setting.dim, c.width)
         published = c.form == "published"
@@ -125,13 +135,14 @@ class TrunkOnTrees(TreeModel):
         self.solution.fit(target.unsqueeze(-1))
 
     def decode(self, *channels: Tensor) -> Tensor:
-        """u from groups of channels (B, T, X.., C); the lift is affine, so each group is lifted by itself."""
+        """u from groups of channels (B, T, X.., C); the lift is affine, so it is applied to each group separately."""
         places = self._places(channels[0])
-        *weights, last = self.lift.weight.split([*(c.shape[-1] for c in channels), places.shape[-1]], dim=1)
+        *weights, last = torch.split(self.lift.weight, [*(c.shape[-1] for c in channels), places.shape[-1]], dim=1)
         h = functional.linear(places, last, self.lift.bias)
         for values, weight in zip(channels, weights, strict=True):
             h = h + linear(values, weight)
-        return self.trunk(h) * self.solution.size
+        out: Tensor = self.trunk(h)
+        return out * self.solution.size
 
     def _places(self, field: Tensor) -> Tensor:
         points = tuple(field.shape[2:-1])

@@ -1,10 +1,10 @@
-"""Products of trees, and what stands in them: derivatives, and the velocity of a vorticity.
+"""Products of trees, with derivatives and with the velocity that belongs to a vorticity.
 
     tau tau' ..,   d^m tau,   d(tau tau'),   v(tau).grad tau',  v = (d_y, -d_x) (-Laplacian)^-1 tau  (Biot-Savart)
 
-By the symbols of the scheme that made the data (its central difference, where it has one) or, for the exact kernel, by
-those of the continuous operators. On a Dirichlet grid a transport is that of the odd extension to the doubled box, as
-in `NSE`. The reference fills its Biot-Savart matrix with a constant and leaves it unused.
+Derivatives have the symbols of the scheme that generated the data (central differences if it has them) or, with the
+exact kernel, those of the continuous operators. On a Dirichlet grid a transport term is computed for the odd extension
+to the doubled box, as in `NSE`. The authors' code fills its Biot-Savart matrix with a constant and does not use it.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from spdebench.models.regularity.schemes import symbol_on
 from spdebench.models.regularity.trees import Factor, Tree
 
 Fields = dict[Tree, Tensor]
-"""By tree, (B, T, X..) or what broadcasts to it."""
+"""The field of each tree, (B, T, X..) or a shape that broadcasts to it."""
 
 
 class Products(nn.Module):
@@ -34,7 +34,7 @@ class Products(nn.Module):
     def __init__(self, equation: Equation, grid: Grid, *, differences: bool) -> None:
         super().__init__()
         self.grid, self.box = grid, grid
-        terms = [m for m in equation.rule.monomials if m.coefficient]
+        terms = [m for m in (equation.rule.monomials if equation.rule else ()) if m.coefficient]
         orders = max((max(len(m.powers) - 1, int(m.form == "flux")) for m in terms), default=0)
         if any(m.form == "transport" for m in terms):
             if not grid.periodic:
@@ -56,8 +56,9 @@ class Products(nn.Module):
 
     def forward(self, trees: Sequence[Tree], fields: Fields) -> Tensor:
         """The products under the integrals of ``trees``, without xi: (S, B, T, X..)."""
-        seen: dict[tuple[str | int, Tree], Tensor] = {}  # what several products share
-        return torch.stack(torch.broadcast_tensors(*(self._one(t, fields, seen) for t in trees)))
+        seen: dict[tuple[str | int, Tree], Tensor] = {}  # factors that several products share
+        products = (self._one(t, fields, seen) for t in trees)
+        return torch.stack(torch.broadcast_tensors(*products))
 
     def _one(self, tree: Tree, fields: Fields, seen: dict[tuple[str | int, Tree], Tensor]) -> Tensor:
         if tree.form == "transport":
@@ -81,7 +82,7 @@ class Products(nn.Module):
     def _transport(
         self, first: Tree, second: Tree, fields: Fields, seen: dict[tuple[str | int, Tree], Tensor]
     ) -> Tensor:
-        """v(first).grad second; velocities and gradients have their components before the space axes."""
+        """v(first).grad second; the axis of vector components is before the space axes."""
         for name, tree in (("stream", first), ("gradient", second)):
             if (name, tree) not in seen:
                 c = self.box.transform(_odd(fields[tree], self.grid)).unsqueeze(-3)
@@ -91,9 +92,9 @@ class Products(nn.Module):
 
 
 def _odd(field: Tensor, grid: Grid) -> Tensor:
-    """The odd extension of a field on a Dirichlet grid to the doubled box; a periodic field as it is."""
+    """The odd extension of a field on a Dirichlet grid to the doubled box; a periodic field is unchanged."""
     if grid.periodic:
         return field
-    for axis in grid.axes:  # 0 stands at both ends of the reflected part: f_0 = 0, f_{N-1}, .., f_1
+    for axis in grid.axes:  # the reflected part is f_0 = 0, -f_{N-1}, .., -f_1
         field = torch.cat((field, -field.flip(axis).roll(1, axis)), axis)
     return field

@@ -1,11 +1,11 @@
-"""Trees: the terms of the expansion of a solution in its noise and initial datum, generated from an equation's rule.
+"""Trees: the terms in the expansion of a solution in its noise and initial datum, generated from an equation's rule.
 
-    xi, I_c (the datum u0 carried by the linear part), I[p] = the solution of (d_t - L) y = p from 0,
+    xi,   I_c = the initial datum u0 propagated by the linear part,   I[p] = the solution of (d_t - L) y = p from 0,
     p = xi, 1, f = F(0), or a product of earlier trees that divides a monomial of the rule
 
-A divisor, because a product that is expanded about known parts leaves its lower powers with them: u^3 plants products
-of one, two and three trees. A transport v.grad u has two factors that cannot part. Degrees (parabolic, or as the rule
-scales): xi has that of the noise, I adds that of the kernel, I_c has the kernel's own, a derivative costs 1.
+Divisors are included because expanding a power about known parts also produces lower powers of them: u^3 gives products
+of one, two and three trees. A transport term v.grad u always has two factors. Each tree has a degree (in parabolic or
+the rule's scaling): that of xi is the noise's, I adds the kernel's, I_c has the kernel's, and a derivative subtracts 1.
 """
 
 from __future__ import annotations
@@ -16,17 +16,17 @@ from functools import cached_property
 from itertools import combinations_with_replacement, groupby, product
 from typing import Literal
 
-from spdebench.equations import Monomial, Rule
+from spdebench.equations import Equation, Monomial, Rule
 
 DEGREE = 7.5
-"""DLR-Net's cut: of the trees of phi41 that have height 2 it leaves out I[I_c^3] alone."""
+"""The largest degree in DLR-Net; of the trees of phi41 with height 2 it excludes only I[I_c^3]."""
 
 Kind = Literal["xi", "datum", "integral"]
 
 
 @dataclass(frozen=True)
 class Factor:
-    """d^order of a tree."""
+    """The derivative d^order of a tree."""
 
     order: int
     tree: Tree
@@ -37,7 +37,7 @@ class Factor:
 
 @dataclass(frozen=True)
 class Tree:
-    """xi, the datum I_c, or the integral I[product of factors, times xi if ``noise``]; I[1] and I[f] have neither."""
+    """xi, I_c (``datum``), or the integral I[factors, times xi if ``noise``]; I[1] and I[f] have no factors."""
 
     kind: Kind
     degree: float
@@ -47,19 +47,19 @@ class Tree:
 
     @cached_property
     def depth(self) -> int:
-        """Integrals one upon the other: a tree is computed after those of smaller depth. I_c counts as one."""
+        """The number of nested integrals, where I_c counts as one. A tree is computed after those of smaller depth."""
         return int(self.kind != "xi") + max((f.tree.depth for f in self.factors), default=0)
 
     @cached_property
     def height(self) -> int:
-        """The depth, but for I[I_c xi] and its like, which stand where additive noise has I[xi]: height 1."""
+        """The depth, but 1 for I[I_c xi] and similar trees, which replace I[xi] for multiplicative noise."""
         if self.noise and all(f.tree.depth == 1 and not f.tree.noise for f in self.factors):
             return 1
         return int(self.kind != "xi") + max((f.tree.height for f in self.factors), default=0)
 
     @cached_property
     def has_datum(self) -> bool:
-        """Whether u0 is in it."""
+        """Whether the tree depends on u0."""
         return self.kind == "datum" or any(f.tree.has_datum for f in self.factors)
 
     def __str__(self) -> str:
@@ -80,23 +80,30 @@ class Tree:
         return " ".join(filter(None, (inner, "xi" if self.noise else ""))) or ("f" if self.form == "force" else "1")
 
 
-def grow(rule: Rule, height: int = 2, degree: float = DEGREE) -> tuple[Tree, ...]:
-    """All trees up to a height and a degree: xi, I_c, then the integrals, by height, number of factors and degree.
+def linear_rule(equation: Equation) -> Rule:
+    """The terms that every equation has: its noise, times u where it is multiplicative, and the force F(0)."""
+    powers = (1,) if equation.multiplicative else (0,)
+    noise = Monomial(equation.sigma, powers, noise=True)
+    return Rule(2.0, -1.5, (Monomial(1.0, (0,), form="force"), noise))
 
-    A monomial of coefficient 0 plants nothing.
+
+def grow(rule: Rule, height: int = 2, degree: float = DEGREE) -> tuple[Tree, ...]:
+    """All trees up to a height and a degree: xi, I_c, then the integrals by height, number of factors and degree.
+
+    Monomials with coefficient 0 are ignored.
     """
     terms = sorted((m for m in rule.monomials if m.coefficient), key=lambda m: m.noise)
     known = [Tree("datum", rule.kernel_degree)]
     for level in range(1, height + 1):
-        for noise in (False, True):  # at height 1 the noise may be planted upon the rest
-            some = [t for m in terms if m.noise == noise for t in _plant(m, known, rule)]
+        for noise in (False, True):  # at height 1, trees with noise may contain the trees without
+            some = [t for m in terms if m.noise == noise for t in _integrals(m, known, rule)]
             new = {t: None for t in some if t.height == level and t.degree <= degree and t not in known}
             known += sorted(new, key=lambda t: (len(t.factors), t.degree, str(t)))
     return (Tree("xi", rule.noise_degree), *known)
 
 
-def _plant(term: Monomial, known: Sequence[Tree], rule: Rule) -> Iterator[Tree]:
-    """The integrals of all products of known trees that divide one monomial (the empty one: xi, 1 or f)."""
+def _integrals(term: Monomial, known: Sequence[Tree], rule: Rule) -> Iterator[Tree]:
+    """The integrals of all products of known trees that divide one monomial (an empty product: xi, 1 or f)."""
     if term.form == "transport":
         for pair in product(known, known):
             factors = tuple(Factor(0, t) for t in pair)
@@ -105,12 +112,12 @@ def _plant(term: Monomial, known: Sequence[Tree], rule: Rule) -> Iterator[Tree]:
     constant = not any(term.powers)
     for powers in product(*(range(p + 1) for p in term.powers)):
         if not any(powers) and not constant:
-            continue  # 1 divides every product, but what it leaves is no term of the equation
+            continue  # the empty product counts only for a constant term of the equation
         chosen = (combinations_with_replacement(known, p) for p in powers)
         for trees in product(*chosen):
             factors = tuple(Factor(order, t) for order, group in enumerate(trees) for t in group)
             if any(f.order and str(f.tree) == "I[1]" for f in factors):
-                continue  # constant in space
+                continue  # the derivative of a constant
             factors = tuple(sorted(factors, key=lambda f: (f.tree.degree - f.order, str(f))))
             degree = sum(f.tree.degree - f.order for f in factors) - (term.form == "flux")
             yield _integral(factors, term, rule, degree)

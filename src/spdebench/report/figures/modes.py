@@ -1,10 +1,10 @@
-"""Power by wave number, as the data have it and as theory has it.
+"""Spectral power of data by wave number, and its exact value for the noise and the linear equation.
 
     S(k) = mean over the modes of shell k of E <f, e>^2,   e orthonormal in L^2
 
-which is V E|c_k|^2 for a periodic box of volume V (so E|c_k|^2 on the unit torus) and V 2^-d E b_k^2 for sines. Shells
-are |kappa| in units of the smallest wave number; in 1-D a shell is one mode. Nyquist, where a grid sees half a pair, is
-left out.
+which is V E|c_k|^2 for a periodic box of volume V (so E|c_k|^2 on the unit torus) and V 2^-d E b_k^2 for sines. A shell
+contains the modes with the same rounded |kappa| in units of the smallest wave number; in 1-D it is one mode. The
+Nyquist mode, of which a grid resolves only the cosine, is omitted.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from spdebench.errors import folding_known
 from spdebench.grids import Grid
 from spdebench.metrics.spectrum import largest_shell, shell_numbers
 
-_UNITS = 256  # responses computed at once
+_UNITS = 256  # responses computed at a time
 
 
 def shells(grid: Grid) -> np.ndarray:
@@ -29,10 +29,10 @@ def shells(grid: Grid) -> np.ndarray:
 
 
 def shell_matrix(grid: Grid) -> Tensor:
-    """(modes, shells): what turns |c|^2 into S."""
+    """The matrix (modes, shells) that maps |c|^2 to S."""
     number = torch.round(shell_numbers(grid)).long()
     weight = grid.multiplicity().flatten()
-    if not grid.periodic:  # slot 0 of an axis holds no sine
+    if not grid.periodic:  # index 0 of an axis is not a sine
         inner = torch.ones(grid.spectral_shape, dtype=torch.bool)
         for axis in range(grid.dim):
             inner.narrow(axis, 0, 1).fill_(False)
@@ -51,8 +51,8 @@ def power(field: np.ndarray, grid: Grid, matrix: Tensor) -> np.ndarray:
 def noise_power(equation: Equation) -> tuple[np.ndarray, float]:
     """S(k) of dW/sqrt(dt) on the stored grid and the mean over x of Var dW/dt, both exact.
 
-    W is linear in independent normals, so E|c_k|^2/dt is the sum of |response|^2 to each of them: the eigenvalues where
-    the grid resolves the basis, their folded sums where it does not.
+    W is linear in independent normal variables, so E|c_k|^2/dt is the sum of |response|^2 to each of them. These are
+    the eigenvalues if the grid resolves the basis, and otherwise sums over the modes that alias onto k.
     """
     with folding_known():
         wiener = equation.wiener()
@@ -70,8 +70,10 @@ def noise_power(equation: Equation) -> tuple[np.ndarray, float]:
 
 
 def linear_power(equation: Equation, initial: np.ndarray, time: float) -> np.ndarray | None:
-    """S(k) at a time of d v = L v dt + sigma dW, v(0) = u(0), in continuous time; None unless u is so at its smallest
-    scales (order 1, additive noise).
+    """S(k) at a time of d v = L v dt + sigma dW, v(0) = u(0), in continuous time.
+
+    The smallest scales of u behave like this if the equation is of first order in time with additive noise; None
+    otherwise.
 
         S_k(t) = S_k(0) e^{-2 a t} + sigma^2 lambda_k (1 - e^{-2 a t})/(2 a),   a = -Re L(k)
 
@@ -80,7 +82,7 @@ def linear_power(equation: Equation, initial: np.ndarray, time: float) -> np.nda
     if equation.order != 1 or equation.multiplicative:
         return None
     grid = equation.grid
-    symbol = equation.replace(edition="converged").symbol(grid)  # the operator's own, not that of its differences
+    symbol = equation.replace(edition="converged").symbol(grid)  # of the operator, not of its finite differences
     scale = grid.volume * (1 if grid.periodic else 0.5**grid.dim)
     decay = -(symbol.real if symbol.is_complex() else symbol).flatten().to(torch.float64) @ shell_matrix(grid) / scale
     a = decay.numpy()
@@ -89,6 +91,6 @@ def linear_power(equation: Equation, initial: np.ndarray, time: float) -> np.nda
 
 
 def damping_shell(equation: Equation) -> float:
-    """The k beyond which the noise changes faster than its interval: |kappa|^2 dt = 1, for a parabolic equation."""
+    """The k with |kappa|^2 dt = 1; modes beyond it relax within one noise interval (parabolic equations)."""
     unit = (2 if equation.boundary == "periodic" else 1) * math.pi / max(equation.grid.lengths)
     return math.sqrt(equation.noise_steps / equation.horizon) / unit

@@ -1,4 +1,4 @@
-"""The driving noise: what it looks like and whether it has the law it should have."""
+"""A figure of the driving noise and of its spectrum."""
 
 from __future__ import annotations
 
@@ -29,12 +29,12 @@ if TYPE_CHECKING:
 
 @styled
 def plot_noise(dataset: Dataset, samples: int = 3) -> Figure:
-    """xi = dW/dt of some samples, and E <dW, e_k>^2/dt for every mode k beside its exact value.
+    """xi = dW/dt of some samples, and E <dW, e_k>^2/dt for every mode k with its exact value.
 
     Above: xi in space and time (in 2-D and 3-D at the final time). Below: the mean over samples and intervals with bars
-    of two standard errors; the line is the eigenvalue lambda_k (with folding: the sum of those that the grid sees as
-    k). The heading of the lower panel compares the mean over x of Var dW/dt with Tr Q / V. Imported data have no exact
-    value.
+    of two standard errors; the line is the eigenvalue lambda_k, or with aliasing the sum over all modes that alias onto
+    k. The title of the lower panel compares the mean over x of Var dW/dt with Tr Q / V. Imported data have no exact
+    values.
     """
     count = rows_shown(dataset, samples)
     figure = new_figure(9.0, 5.6, title_of(dataset, len(dataset)), remark_of(dataset))
@@ -51,7 +51,7 @@ def plot_noise(dataset: Dataset, samples: int = 3) -> Figure:
 
 
 def _draw_law(axes: Axes, dataset: Dataset, dt: float) -> None:
-    """Power by mode with bars of two standard errors, and the exact line where a spec gives it."""
+    """Power by mode with bars of two standard errors, and the exact values if the equation is known."""
     grid, k = dataset.grid, modes.shells(dataset.grid)
     matrix = modes.shell_matrix(grid)
 
@@ -67,8 +67,8 @@ def _draw_law(axes: Axes, dataset: Dataset, dt: float) -> None:
     heading = f"Var dW / dt, mean over x: {value[-1]:.4g}" + ("" if bars is None else f" ± {error[-1]:.1g} (s.e.)")
     if not dataset.imported:
         exact, mean_square = modes.noise_power(dataset.equation)
-        folded = ", folded" if dataset.equation.folding_message() else ""
-        axes.plot(k, exact, color=ORANGE, zorder=1, label=rf"exact $\lambda_k${folded}")
+        aliased = ", with aliasing" if dataset.equation.folding_message() else ""
+        axes.plot(k, exact, color=ORANGE, zorder=1, label=rf"exact $\lambda_k${aliased}")
         heading += f",  exact {mean_square:.4g}"
     spectrum = value[:-1]
     if spectrum.max() > 20 * spectrum[spectrum > 1e-9 * spectrum.max()].min(initial=np.inf):

@@ -1,8 +1,8 @@
-"""What renormalisation does: the same noise with and without the counter-term, and at growing J.
+"""A figure of the effect of renormalisation: the same noise with and without the counter-term, and for increasing J.
 
-Two questions. How much does the counter-term change a dataset as the paper defines it (one path, solved twice)? And
-does it do what it is for: with it the solutions approach a limit as J grows, without it they do not (the same paths at
-every J, low modes compared, where sigma, horizon and steps are such that the effect is resolved)?
+It answers two questions. How much does the counter-term change a dataset as the paper defines it (one sample, solved
+twice)? And do solutions with it converge as J increases, while solutions without it do not? For the second question low
+modes are compared for the same noise at every J, with sigma, horizon and steps at which the effect is resolved.
 """
 
 from __future__ import annotations
@@ -48,10 +48,10 @@ LINES = {"exact": ("with counter-term", BLUE), "none": ("without", ORANGE)}
 # --- settings -----------------------------------------------------------------------------------------------------
 @dataclass(frozen=True)
 class Setting:
-    """Where the effect is resolved: sigma = 1 and a horizon long enough for the counter-term to act.
+    """Parameters at which the effect is resolved: sigma = 1 and a horizon long enough for the counter-term to act.
 
-    ``discretise`` gives edition, points and steps from J and the largest J; the step is the same for every J. Compared
-    are the modes |k_i| <= ``low``, which the noise of every J drives.
+    ``discretise`` maps the horizon, J and the largest J to edition, points and steps; the step is the same for every J.
+    The modes |k_i| <= ``low`` are compared, which the noise of every J contains.
     """
 
     truncations: tuple[int, ...]
@@ -61,7 +61,7 @@ class Setting:
     discretise: Callable[[float, int, int], dict[str, Any]]
 
     def member(self, equation: Equation, truncation: int, top: int, renormalisation: str) -> Equation:
-        """The study's equation at one J; what is not said here is as in ``equation``."""
+        """The equation of the study at one J; all other fields are those of ``equation``."""
         values = self.discretise(self.horizon, truncation, top)
         values |= {"frames": values["steps"], "solve_points": values.get("solve_points", 0), "substeps": 1}
         return equation.replace(
@@ -70,12 +70,12 @@ class Setting:
 
 
 def _common_square(horizon: float, truncation: int, top: int) -> dict[str, Any]:
-    """phi42: one grid that resolves every J, the paper's scheme, 8 N^2 dt < 2 (its limit of stability) by a tenth."""
+    """phi42: one grid that resolves every J and the paper's scheme, a tenth below its stability limit 8 N^2 dt < 2."""
     return {"edition": "paper", "points": top + 2, "steps": math.ceil(4.4 * horizon * (top + 2) ** 2)}
 
 
 def _own_lattice(horizon: float, truncation: int, top: int) -> dict[str, Any]:
-    """phi43: to every J its lattice of J+1 points an axis."""
+    """phi43: every J has its own lattice of J+1 points per axis."""
     return {"edition": "paper", "points": truncation + 1, "steps": 512}
 
 
@@ -95,7 +95,7 @@ SETTINGS = {
 # --- solving ------------------------------------------------------------------------------------------------------
 @dataclass(frozen=True)
 class Outcome:
-    """u(T) of one member: its low modes, (samples, modes) as coefficients on ``grid``, and those of sample 0 drawn."""
+    """The low modes of u(T) at one J: coefficients (samples, modes) on ``grid``."""
 
     truncation: int
     low: Tensor
@@ -110,7 +110,7 @@ class Outcome:
 def solve_members(
     equation: Equation, truncations: Sequence[int] | None = None, n: int | None = None, seed: int = 0
 ) -> dict[str, tuple[Outcome, ...]]:
-    """The study's solutions for samples 0..n-1, on the same noise: renormalisation -> one outcome for every J."""
+    """Solutions for samples 0..n-1 with the same noise: renormalisation -> one outcome for every J."""
     if equation.name not in SETTINGS:
         known = ", ".join(SETTINGS)
         raise UserError(f"{equation.name} needs no renormalisation; this study is for {known}")
@@ -137,10 +137,10 @@ def _solve_family(
 def renormalisation_table(
     equation: Equation, truncations: Sequence[int] | None = None, n: int | None = None, seed: int = 0
 ) -> pandas.DataFrame:
-    """(E |P(u_J' - u_J)|^2 / E |P u|^2)^(1/2) at T for successive J < J', P onto the low modes, with and without.
+    """(E |P(u_J' - u_J)|^2 / E |P u|^2)^(1/2) at T for successive J < J', with and without renormalisation.
 
-    u in the denominator is the renormalised solution at the largest J. Columns J, next_J, renormalisation, distance,
-    distance_se (standard error over the n samples). Nothing is solved twice.
+    P projects onto the low modes, and u in the denominator is the renormalised solution at the largest J. Columns: J,
+    next_J, renormalisation, distance, distance_se (standard error over the n samples). Solutions are computed once.
     """
     import pandas
 
@@ -162,16 +162,16 @@ def _energy(low: Tensor, grid: Grid) -> Tensor:
 
 
 def _counterterm(equation: Equation) -> str:
-    """The equation's own counter-term, and exact where it has none."""
+    """The counter-term of the equation, or the exact one if it has none."""
     kind = dataclasses.asdict(equation)["renormalisation"]
     return "exact" if kind == "none" else kind
 
 
 def paired_paths(equation: Equation, seed: int) -> tuple[np.ndarray, np.ndarray]:
-    """Sample 0 of the equation as it is, with and without its counter-term: frames (T, X..)."""
+    """Sample 0 of the given equation with and without its counter-term: frames (T, X..)."""
     pair = []
     for renormalisation in (_counterterm(equation), "none"):
-        with folding_known():  # the figure says so
+        with folding_known():  # the figure marks aliasing
             member = equation.replace(renormalisation=renormalisation)
             pair.append(simulate(member, seed, range(1), out_dtype=torch.float64).u[0].numpy())
     return pair[0], pair[1]
@@ -182,11 +182,11 @@ def paired_paths(equation: Equation, seed: int) -> tuple[np.ndarray, np.ndarray]
 def plot_renormalisation(
     equation: Equation, truncations: Sequence[int] | None = None, n: int | None = None, seed: int = 0
 ) -> Figure:
-    """Above: one path with and without the counter-term and |u_with - u_without|/rms_x u_with. Beneath: growing J.
+    """Above: one sample with and without the counter-term, and |u_with - u_without|/rms_x u_with. Below: increasing J.
 
-    The upper pictures are the equation as given (in one dimension space and time, else the end, in three dimensions its
-    middle plane). The lower part is the study of `SETTINGS`: the low modes of the change from each J to the next, on
-    one colour scale (lines in one dimension), and beside the upper pictures the distances of `renormalisation_table`.
+    The upper pictures show the given equation: in 1-D space and time, in 2-D the final frame, in 3-D its middle plane.
+    To their right are the distances of `renormalisation_table`. The lower part shows the study of `SETTINGS`: the low
+    modes of the change from each J to the next, as pictures or, in 1-D, as lines.
     """
     families = solve_members(equation, truncations, n, seed)
     samples = len(families["exact"][0].low)
@@ -209,16 +209,16 @@ def _remark(equation: Equation, families: dict[str, tuple[Outcome, ...]]) -> str
     member = setting.member(equation, chosen[-1], chosen[-1], "exact")
     points = "(J+1)" if equation.name == "phi43" else str(member.solve_points)
     power = {1: "", 2: "²", 3: "³"}[equation.dim]
-    folds = " (folds)" if equation.folding_message() else ""
+    mark = " (aliased)" if equation.folding_message() else ""
     return (
-        f"above: J = {equation.truncation}{folds}, T = {equation.horizon:.3g}, {_counterterm(equation)} counter-term, "
+        f"above: J = {equation.truncation}{mark}, T = {equation.horizon:.3g}, {_counterterm(equation)} counter-term, "
         f"sample 0;  all else: σ = 1, T = {setting.horizon:g}, {member.steps} steps, {points}{power} points, "
-        f"exact counter-term, modes |k| ≤ {setting.low}, one noise"
+        f"exact counter-term, modes |k| ≤ {setting.low}, same noise"
     )
 
 
 def _draw_pair(row: Sequence[Axes], equation: Equation, with_term: np.ndarray, without: np.ndarray) -> None:
-    """The two solutions on one scale, and their relative difference."""
+    """Draw the two solutions on one colour scale, and their relative difference."""
     grid, letter = equation.grid, equation.formula.split("_")[0]
     rms = np.sqrt((with_term**2).mean(tuple(range(1, 1 + grid.dim)), keepdims=True))
     relative = np.abs(with_term - without) / np.where(rms > 0, rms, 1.0)
@@ -265,11 +265,11 @@ def _draw_distances(axes: Axes, table: pandas.DataFrame) -> None:
 
 
 def _draw_lines(row: Sequence[Axes], equation: Equation, families: dict[str, tuple[Outcome, ...]]) -> None:
-    """Low modes at T against x, one line for each J."""
+    """Draw the low modes at T against x, one line for each J."""
     letter = equation.formula.split("_")[0]
     for axes, (kind, family) in zip(row, families.items(), strict=True):
         for outcome, colour in zip(family, shades(len(family)), strict=True):
-            values = np.append(outcome.drawn(), outcome.drawn()[0])  # the point x = 1 is x = 0
+            values = np.append(outcome.drawn(), outcome.drawn()[0])  # periodic: the value at x = 1 is that at x = 0
             axes.plot(np.linspace(0, 1, len(values)), values, color=colour, label=f"$J$ = {outcome.truncation}")
         axes.axhline(0, color=GREY, linewidth=0.5, zorder=0)
         axes.set(title=f"low modes of ${letter}(T, x)$ {LINES[kind][0]}, sample 0", xlabel="$x$", xlim=(0, 1))
@@ -277,9 +277,9 @@ def _draw_lines(row: Sequence[Axes], equation: Equation, families: dict[str, tup
 
 
 def _draw_changes(table: np.ndarray, equation: Equation, families: dict[str, tuple[Outcome, ...]]) -> None:
-    """The low modes of sample 0 at the largest J, then their change from each J to the next.
+    """Draw the low modes of sample 0 at the largest J, then their change from each J to the next.
 
-    Each column has one scale, that of the change without counter-term.
+    Each column has one colour scale, that of the solution without counter-term.
     """
     grid, figure = equation.grid, table[0, 0].figure
     box = (grid.lower[0], grid.upper[0], grid.lower[1], grid.upper[1])

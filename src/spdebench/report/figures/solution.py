@@ -1,4 +1,4 @@
-"""The solution in space and time, and its spectrum."""
+"""Figures of the solution in space and time and of its spectrum."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-DECADES = 12  # a spectrum is shown down to this many decades below its top; float32 holds no more
+DECADES = 12  # decades shown below the maximum of a spectrum; float32 does not resolve more
 
 
 # --- space and time -----------------------------------------------------------------------------------------------
@@ -37,8 +37,8 @@ DECADES = 12  # a spectrum is shown down to this many decades below its top; flo
 def plot_solution(dataset: Dataset, samples: int = 3) -> Figure:
     """u(t, x) of some samples on one symmetric colour scale.
 
-    1-D: x to the right and t upwards, and beneath each picture the slices u(t, .) at t = 0, T/2, T. 2-D: frames at
-    t = 0, T/3, 2T/3, T, one row a sample; 3-D: the same of the slice through the middle of the last axis.
+    1-D: x to the right and t upwards; below each picture are the slices u(t, .) at t = 0, T/2, T. 2-D: frames at
+    t = 0, T/3, 2T/3, T, one row per sample. 3-D: the same for the middle plane of the last axis.
     """
     u = dataset.read("u", 0, rows_shown(dataset, samples))
     letter, limit = symbol_of(dataset), symmetric_limit(u)
@@ -57,9 +57,9 @@ def plot_solution(dataset: Dataset, samples: int = 3) -> Figure:
 def picture_row(
     row: Sequence[Axes], dataset: Dataset, values: np.ndarray, limit: float, label: str, noise: bool = False
 ) -> None:
-    """One picture a sample: space and time in 1-D, the final frame in 2-D and 3-D.
+    """One picture per sample: space and time in 1-D, the final frame in 2-D and 3-D.
 
-    Noise has one row for each interval, a solution one row for each frame, centred on its time.
+    For noise each pixel row is an interval; for a solution it is a frame, centred at its time.
     """
     grid, end = dataset.grid, float(dataset.times[-1])
     for i, (axes, field) in enumerate(zip(row, values, strict=True)):
@@ -76,7 +76,7 @@ def picture_row(
 
 
 def _slices(row: Sequence[Axes], dataset: Dataset, u: np.ndarray, letter: str) -> None:
-    """u(t, .) at t = 0, T/2, T beneath the pictures."""
+    """Draw u(t, .) at t = 0, T/2, T below the pictures."""
     last = u.shape[1] - 1
     x = dataset.grid.coordinates(0).numpy()
     for axes, field in zip(row, u, strict=True):
@@ -89,7 +89,7 @@ def _slices(row: Sequence[Axes], dataset: Dataset, u: np.ndarray, letter: str) -
 
 
 def _frames(figure: Figure, dataset: Dataset, u: np.ndarray, limit: float, letter: str) -> None:
-    """Frames of each sample at t = 0, T/3, 2T/3, T."""
+    """Draw frames of each sample at t = 0, T/3, 2T/3, T."""
     picks = np.round(np.linspace(0, u.shape[1] - 1, 4)).astype(int)
     table = figure.subplots(len(u), 4, sharex=True, sharey=True, squeeze=False)
     for i, row in enumerate(table):
@@ -104,7 +104,7 @@ def _frames(figure: Figure, dataset: Dataset, u: np.ndarray, limit: float, lette
 
 
 def _plane(field: np.ndarray) -> np.ndarray:
-    """X Y [Z] -> rows y, columns x, of the middle plane in 3-D."""
+    """X Y [Z] -> rows y and columns x; in 3-D of the middle plane."""
     return (field[..., field.shape[-1] // 2] if field.ndim == 3 else field).T
 
 
@@ -118,10 +118,10 @@ def _box(dataset: Dataset) -> tuple[float, float, float, float]:
 def plot_spectrum(dataset: Dataset) -> Figure:
     """S(k) = E <u(t), e_k>^2, mean over samples and over the modes of shell k, at t = T/8, T/4, T/2, T; both axes log.
 
-    Bands are two standard errors. The dashed line is theory at T for the linear equation in continuous time,
-    S_k(0) e^{-2aT} + sigma^2 lambda_k (1 - e^{-2aT})/(2a) with a = -Re L(k): for phi41 and kpz (white noise)
-    proportional to k^-2. Modes with |kappa|^2 dt > 1 relax within one interval on which the noise is constant, so data
-    fall below it there; the dotted line marks that k.
+    Bands are two standard errors. The dashed line is the exact value at T for the linear equation in continuous time,
+    S_k(0) e^{-2aT} + sigma^2 lambda_k (1 - e^{-2aT})/(2a) with a = -Re L(k). For phi41 and kpz (white noise) it is
+    proportional to k^-2. The noise is constant on each interval, and modes with |kappa|^2 dt > 1 relax within one
+    interval, so the data lie below the dashed line there; the dotted line marks this k.
     """
     grid, last = dataset.grid, len(dataset.times) - 1
     k, matrix = modes.shells(grid), modes.shell_matrix(grid)
@@ -149,14 +149,14 @@ def plot_spectrum(dataset: Dataset) -> Figure:
 
 
 def _draw_theory(axes: Axes, dataset: Dataset, k: np.ndarray, initial: np.ndarray) -> None:
-    """The linear equation's spectrum at T and the k from which the step damps."""
+    """Draw the spectrum of the linear equation at T, and the k beyond which the noise interval damps."""
     equation, inner = dataset.equation, k > 0
     theory = modes.linear_power(equation, initial, equation.horizon)
     if theory is None:
         return
     eigenvalues = modes.noise_power(equation)[0][inner]
     white = np.ptp(eigenvalues[eigenvalues > 0]) < 1e-9
-    parabolic = equation.rule.kernel_degree == 2
+    parabolic = equation.rule is not None and equation.rule.kernel_degree == 2
     factors = ("" if white else r"\lambda_k ") + ("k^{-2}" if parabolic else "")
     law = rf", $\propto {factors}$" if factors else ""
     axes.plot(k[inner], theory[inner], "--", color=INK, linewidth=1.0, label=f"linear equation at $T${law}")

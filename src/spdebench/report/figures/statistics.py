@@ -1,4 +1,4 @@
-"""Mean, variance and energy of a dataset."""
+"""A figure of mean, variance and energy of a dataset."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def plot_statistics(dataset: Dataset) -> Figure:
     """mean_n u(t, x) and Var_n u(t, x) against x at t = T/2 and T; mean_x mean_n u, mean_x std_n u and
     mean_n mean_x u^2 against t. Bands are two standard errors.
 
-    In 2-D and 3-D the upper row shows the line through the middle of the other axes.
+    In 2-D and 3-D the upper row shows the values on the middle line along the first axis.
     """
     times, grid, letter = dataset.times, dataset.grid, symbol_of(dataset)
     gathered = sums.accumulate(sums.batches(dataset, "u"), len(dataset), sums.moments)

@@ -1,8 +1,8 @@
-"""Statistics of a sample that is read in batches, each with its standard error by the delete-a-group jackknife.
+"""Statistics of data that are read in batches, with standard errors by the delete-a-group jackknife.
 
-Sums of features are kept for G groups of samples (sample i in group i mod G), so memory does not grow with n. With m_g
-samples in group g, h_g = n/m_g, theta the statistic and theta_g the same without group g (Busing, Meijer and van der
-Leeden 1999):
+Features are summed over G groups of samples (sample i is in group i mod G), so memory does not grow with n. Let m_g be
+the number of samples in group g, h_g = n/m_g, theta the statistic and theta_g the statistic without group g. Then
+(Busing, Meijer and van der Leeden 1999)
 
     s.e.^2 = (1/G) sum_g (h_g theta - (h_g - 1) theta_g - theta_J)^2 / (h_g - 1),
     theta_J = G theta - sum_g (1 - m_g/n) theta_g.
@@ -21,11 +21,11 @@ from spdebench.data import Dataset
 
 BATCH = 64
 GROUPS = 32
-_BUDGET = 1 << 25  # numbers kept for one feature
+_BUDGET = 1 << 25  # largest number of values stored per feature
 
 Features = Callable[[np.ndarray], tuple[np.ndarray, ...]]
 Statistic = Callable[[int, tuple[np.ndarray, ...]], np.ndarray]
-"""A statistic from the number of samples and the means of the features over them."""
+"""A function of the number of samples and of the means of the features over them."""
 
 
 def batches(dataset: Dataset, column: str) -> Iterator[np.ndarray]:
@@ -36,7 +36,7 @@ def batches(dataset: Dataset, column: str) -> Iterator[np.ndarray]:
 
 @dataclass(frozen=True)
 class Sums:
-    """Number of samples of each group (G,) and sums of each feature over each group (G, ...)."""
+    """The number of samples in each group (G,) and the sums of each feature over each group (G, ...)."""
 
     counts: np.ndarray
     totals: tuple[np.ndarray, ...]
@@ -60,7 +60,7 @@ class Sums:
 
 
 def accumulate(rows: Iterable[np.ndarray], n: int, features: Features) -> Sums:
-    """Sum the features (samples first) of all rows, which come in batches and are n in all."""
+    """Sum the features (first axis: samples) of all n rows, which come in batches."""
     groups, start = 0, 0
     totals: list[np.ndarray] = []
     for batch in rows:

@@ -1,4 +1,4 @@
-"""How the truncation J of the noise shows in the solution: the paper's figure of std and energy for phi41."""
+"""How the truncation J of the noise changes the solution: the paper's figure of std and energy for phi41."""
 
 from __future__ import annotations
 
@@ -38,12 +38,12 @@ Curve = tuple[np.ndarray, np.ndarray]
 
 @dataclass(frozen=True)
 class Response:
-    """std(t) = mean_x std_n u and energy(t) = mean_n mean_x u^2 at one J, and whether its noise folds on the grid."""
+    """std(t) = mean_x std_n u and energy(t) = mean_n mean_x u^2 at one J, and whether its noise is aliased."""
 
     truncation: int
     std: Curve
     energy: Curve
-    folds: bool
+    aliased: bool
 
 
 @styled
@@ -52,8 +52,8 @@ def plot_truncation(
 ) -> Figure:
     """std(t) = mean_x std_n u(t, x) and energy(t) = mean_n mean_x u(t, x)^2 for every J, and both at T against J.
 
-    Every J sees the same n realisations of the noise, a smaller J fewer of its modes. Bands and bars are two standard
-    errors. Dashed lines and open marks: the noise reaches past the grid and folds (edition paper).
+    All J use the same n realisations of the noise; a smaller J has fewer modes. Bands and bars are two standard errors.
+    Dashed lines and open markers: J exceeds the grid, and high modes alias onto low ones (edition paper).
     """
     responses = truncation_responses(equation, tuple(truncations), n, seed)
     remark = remark_of(equation) + f", seed {seed}; the same noise for every J;  bands: ± 2 s.e."
@@ -62,8 +62,8 @@ def plot_truncation(
     letter = equation.formula.split("_")[0]
     times = equation.times.numpy()
     for response, colour in zip(responses, shades(len(responses)), strict=True):
-        label = f"$J$ = {response.truncation}" + (" (folds)" if response.folds else "")
-        options: dict[str, Any] = {"color": colour, "linestyle": "--" if response.folds else "-", "label": label}
+        label = f"$J$ = {response.truncation}" + (" (aliased)" if response.aliased else "")
+        options: dict[str, Any] = {"color": colour, "linestyle": "--" if response.aliased else "-", "label": label}
         line_with_band(left, times, *response.std, **options)
         line_with_band(centre, times, *response.energy, **options)
     left.set(title=f"std: pointwise, mean over $x$ of ${letter}$", xlabel="time $t$", xlim=(0, times[-1]))
@@ -78,7 +78,7 @@ def plot_truncation(
 def truncation_table(
     equation: Equation, truncations: Sequence[int] = TRUNCATIONS, n: int = 200, seed: int = 0
 ) -> pandas.DataFrame:
-    """The figure's values at T: columns J, std, std_se, energy, energy_se, folds. Nothing is solved twice."""
+    """The values of the figure at T: columns J, std, std_se, energy, energy_se, aliased. Each J is solved once."""
     import pandas
 
     rows = [
@@ -88,7 +88,7 @@ def truncation_table(
             "std_se": r.std[1][-1],
             "energy": r.energy[0][-1],
             "energy_se": r.energy[1][-1],
-            "folds": r.folds,
+            "aliased": r.aliased,
         }
         for r in truncation_responses(equation, tuple(truncations), n, seed)
     ]
@@ -97,7 +97,7 @@ def truncation_table(
 
 @functools.lru_cache(maxsize=8)
 def truncation_responses(equation: Equation, truncations: tuple[int, ...], n: int, seed: int) -> tuple[Response, ...]:
-    """Solve for samples 0..n-1 at every J, on the same realisations; memory does not grow with n."""
+    """Solve for samples 0..n-1 at every J with the same noise; memory does not grow with n."""
     if n < 2:
         raise UserError(f"a standard deviation needs at least 2 samples, got n={n}")
     responses = []
@@ -112,17 +112,17 @@ def truncation_responses(equation: Equation, truncations: tuple[int, ...], n: in
 def _solutions(equation: Equation, n: int, seed: int) -> Iterator[np.ndarray]:
     """u of samples 0..n-1 in batches."""
     for start in range(0, n, sums.BATCH):
-        with folding_known():  # the figure says so
+        with folding_known():  # the figure marks aliasing
             rows = range(start, min(n, start + sums.BATCH))
             yield simulate(equation, seed, rows, out_dtype=torch.float64).u.numpy()
 
 
 def _draw_final(axes: Axes, responses: Sequence[Response]) -> None:
-    """std(T) and energy(T) against J."""
+    """Draw std(T) and energy(T) against J."""
     for name, colour in (("std", BLUE), ("energy", ORANGE)):
         for response in responses:
             value, error = (float(a[-1]) for a in getattr(response, name))
-            face = "white" if response.folds else colour
+            face = "white" if response.aliased else colour
             axes.errorbar(
                 response.truncation,
                 value,
@@ -136,6 +136,6 @@ def _draw_final(axes: Axes, responses: Sequence[Response]) -> None:
     axes.set_xscale("log", base=2)
     ticks = [r.truncation for r in responses]
     axes.set_xticks(ticks, [str(t) for t in ticks])
-    axes.set(title="at $t = T$ (open: folds)", xlabel="truncation $J$")
+    axes.set(title="at $t = T$ (open: aliased)", xlabel="truncation $J$")
     axes.set_ylim(bottom=0)
     axes.legend(loc="best")
