@@ -23,9 +23,9 @@ MODELS = {
     "mean": ({}, {}),
     "linear": ({"kernel": "exact"}, {}),
     "trees": ({"kernel": "exact"}, {}),
-    "fno": ({"width": 16, "layers": 2, "modes": (16, 9)}, {"epochs": 15, "lr": 4e-3}),
-    "nspde": ({"hidden": 16, "modes": (32, 25)}, {"epochs": 25, "lr": 5e-3}),
-    "dlr-net": ({"kernel": "exact"}, {"epochs": 15, "lr": 1e-2, "batch": 20}),
+    "fno": ({"width": 16, "layers": 2, "modes": (16, 9)}, {"epochs": 15, "learning_rate": 4e-3}),
+    "nspde": ({"hidden": 16, "modes": (32, 25)}, {"epochs": 25, "learning_rate": 5e-3}),
+    "dlr-net": ({"kernel": "exact"}, {"epochs": 15, "learning_rate": 1e-2, "batch_size": 20}),
 }
 
 
