@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from spdebench.accel.load import kernel
+from spdebench import accel
 from spdebench.grids import Grid
 
 BITS = 21
@@ -61,9 +61,8 @@ class Layer:
     target: Tensor | None = None
 
     def gather(self, amplitudes: Tensor) -> Tensor:
-        fused = kernel("spdebench.accel.lattice", "gather") if amplitudes.is_cuda and amplitudes.is_complex() else None
-        if fused is not None:
-            out: Tensor = fused(amplitudes, self.source, self.factor)
+        if amplitudes.is_cuda and amplitudes.is_complex() and (kernels := accel.module("lattice")):
+            out: Tensor = kernels.gather(amplitudes, self.source, self.factor)
             return out
         values = torch.gather(amplitudes, -1, self.source.expand(*amplitudes.shape[:-1], -1))
         (torch.view_as_real(values) if values.is_complex() else values).mul_(self.factor)

@@ -20,7 +20,7 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
-from spdebench.accel.load import kernel
+from spdebench import accel
 
 STREAM = "splitmix64-boxmuller-1"
 """Name of this stream; it is written into every file, and a change of the law below must change it."""
@@ -68,8 +68,8 @@ def normal_pairs(states: Tensor, nodes: Tensor, modes: Tensor, scale: float = 1.
     rows = _mixed(states[:, None] + (nodes[None, :] + 1) * _GOLDEN).reshape(-1)
     offsets = (modes + 1) * _GOLDEN
     width = offsets.numel()
-    if rows.is_cuda and (fused := kernel("spdebench.accel.stream", "box_muller")) is not None:
-        numbers: Tensor = fused(rows, offsets, scale, (_M1, _M2))
+    if rows.is_cuda and (kernels := accel.module("stream")):
+        numbers: Tensor = kernels.box_muller(rows, offsets, scale, (_M1, _M2))
         return numbers.reshape(states.numel(), nodes.numel(), width)
     out = torch.empty((rows.numel(), width), dtype=torch.complex128, device=rows.device)
     step = max(1, _TILE // max(1, width)) if rows.device.type == "cpu" else rows.numel()
@@ -81,9 +81,11 @@ def normal_pairs(states: Tensor, nodes: Tensor, modes: Tensor, scale: float = 1.
 
 def split(path: Tensor, states: Tensor, nodes: Tensor, modes: Tensor, scale: float) -> Tensor:
     """D + z and D - z, z = scale (a + ib), for all D of ``path`` (samples, nodes, modes): (samples, 2 nodes, modes)."""
-    if path.is_cuda and (fused := kernel("spdebench.accel.stream", "box_muller")) is not None:
+    if path.is_cuda and (kernels := accel.module("stream")):
         rows = _mixed(states[:, None] + (nodes[None, :] + 1) * _GOLDEN).reshape(-1)
-        both: Tensor = fused(rows, (modes + 1) * _GOLDEN, scale, (_M1, _M2), path.reshape(-1, path.shape[-1]))
+        both: Tensor = kernels.box_muller(
+            rows, (modes + 1) * _GOLDEN, scale, (_M1, _M2), path.reshape(-1, path.shape[-1])
+        )
         return both.reshape(path.shape[0], -1, path.shape[-1])
     z = normal_pairs(states, nodes, modes, scale)
     fine = torch.empty((*path.shape[:2], 2, path.shape[2]), dtype=z.dtype, device=z.device)

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
-from spdebench.accel.load import kernel
+from spdebench import accel
 
 
 class CubicStep:
@@ -19,7 +19,7 @@ class CubicStep:
         self.factors = torch.tensor([cube, gain], dtype=torch.float64, device=device)
 
     def __call__(self, u: Tensor, dw: Tensor, n: int) -> Tensor:
-        if u.is_cuda and (fused := kernel("spdebench.accel.cubic", "cubic")) is not None:
-            out: Tensor = fused(u, dw, self.growth[n], self.factors)
+        if u.is_cuda and (kernels := accel.module("cubic")):
+            out: Tensor = kernels.cubic(u, dw, self.growth[n], self.factors)
             return out
         return torch.addcmul(self.growth[n], u, u, value=self.cube).mul_(u).add_(dw, alpha=self.gain)
