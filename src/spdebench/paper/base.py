@@ -69,8 +69,8 @@ class Want:
     """One number: ``metric`` of ``model`` on the test part of ``data`` (several: a mixture), or on ``test``.
 
     ``published`` overrides columns of the published csv where the paper names things otherwise; None: the paper has no
-    such number. ``optional``: left out where the model cannot work with such data. ``keeps``: what the records of its
-    runs are to hold beside scores (`keeps.KEEPS`), because a figure shows it.
+    such number. ``optional``: left out where the model cannot work with such data. ``figure_data``: what the records of
+    its runs hold beside scores (`figure_data.KINDS`), because a figure shows it.
     """
 
     group: str
@@ -87,7 +87,7 @@ class Want:
     test: Data | None = None
     published: Mapping[str, str] | None = None
     optional: bool = False
-    keeps: tuple[str, ...] = ()
+    figure_data: tuple[str, ...] = ()
 
     def task_spec(self, edition: Edition) -> TaskSpec:
         fields = {"inputs": self.inputs, **subsampling(self.data[0].spec(edition).equation), **self.task}
@@ -148,7 +148,7 @@ class Cell:
     published: float | None = None
     published_std: float | None = None
     published_keys: tuple[int, ...] = ()
-    keeps: tuple[str, ...] = ()
+    figure_data: tuple[str, ...] = ()
 
     @property
     def label(self) -> str:
@@ -193,5 +193,5 @@ class Table:
             published=number.mean if number else None,
             published_std=number.std if number else None,
             published_keys=(number.line,) if number else (),
-            keeps=want.keeps,
+            figure_data=want.figure_data,
         )

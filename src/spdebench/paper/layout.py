@@ -12,8 +12,9 @@ from typing import Any
 
 from spdebench.paper.base import Data, Want
 from spdebench.paper.published import TITLES
+from spdebench.records.record import FINER, INDEPENDENT
 from spdebench.tasks import Inputs
-from spdebench.training.solver_row import FINER, INDEPENDENT, SOLVER
+from spdebench.training.solver_row import SOLVER
 
 Models = Mapping[Inputs, tuple[str, ...]]
 """Models that a table has, by task."""

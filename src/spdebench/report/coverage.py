@@ -1,4 +1,4 @@
-"""How far the published numbers are filled, how ours stand beside them, and whether networks were needed at all."""
+"""How many published numbers have a run, how ours compare with them, and whether networks were needed at all."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from dataclasses import dataclass, field
 
 from spdebench.models import MODELS
 from spdebench.paper import published
+from spdebench.paper.comparison import VERDICTS, PublishedComparison
 from spdebench.paper.fill import Entry, Filled
 from spdebench.paper.layout import BASELINES
-from spdebench.paper.standing import VERDICTS, Standing
-from spdebench.report.costs import MAIN
+from spdebench.records.summary import MAIN
 from spdebench.report.markup import md_table, paragraph
 from spdebench.training.solver_row import SOLVER
 
@@ -24,9 +24,11 @@ def trained(entry: Entry) -> bool:
     return entry.cell.model != SOLVER and MODELS[entry.cell.model].trainable
 
 
-def coverage(tables: Sequence[Filled], found: Mapping[str, list[Standing]], figures: Sequence[Filled]) -> list[str]:
-    """Blocks of Markdown: sentences that count, tables and figures with what they have."""
-    every = [s for standing in found.values() for s in standing]
+def coverage(
+    tables: Sequence[Filled], found: Mapping[str, list[PublishedComparison]], figures: Sequence[Filled]
+) -> list[str]:
+    """Blocks of Markdown: counts in sentences, then tables and figures with what they have."""
+    every = [s for compared in found.values() for s in compared]
     wanted = len(published.numbers())
     header = ["table", "in the paper", "filled", *(f"{k} seed{'s' * (k > 1)}" for k in range(1, SEEDS + 1)), "above"]
     rows = [_covered(f, found[f.table.name]) for f in tables if any(e.cell.published_keys for e in f.entries)]
@@ -41,14 +43,14 @@ def coverage(tables: Sequence[Filled], found: Mapping[str, list[Standing]], figu
     ]
 
 
-def _counted(every: Sequence[Standing], wanted: int) -> list[str]:
+def _counted(every: Sequence[PublishedComparison], wanted: int) -> list[str]:
     lines = [
         f"**{len(every)} of the {wanted} published numbers have a run of ours**, "
         f"{sum(1 for s in every if not s.entry.missing)} of them with all {SEEDS} seeds."
     ]
     if not every:
         return lines
-    times, far = sum(not s.compared for s in every), sum(s.far for s in every)
+    times, far = sum(not s.compared for s in every), sum(s.far_below for s in every)
     above = Counter(s.verdict for s in every if s.above)
     silent, partly, _ = (above[name] for name in VERDICTS)
     lines.append(
@@ -65,7 +67,7 @@ def _counted(every: Sequence[Standing], wanted: int) -> list[str]:
     return lines
 
 
-def _covered(filled: Filled, found: Sequence[Standing]) -> list[str]:
+def _covered(filled: Filled, found: Sequence[PublishedComparison]) -> list[str]:
     keys = sum(1 for e in filled.entries if e.cell.published_keys)
     seeds = Counter(min(s.entry.seeds_done, SEEDS) for s in found)
     above = sum(s.above for s in found)

@@ -11,12 +11,15 @@ from typing import TYPE_CHECKING
 from spdebench.errors import UserError
 from spdebench.files import write_text
 from spdebench.paper.catalogue import table
-from spdebench.paper.fill import Entry, Group, Records, fill
+from spdebench.paper.fill import Entry, Group, fill
+from spdebench.records import Records
+from spdebench.records.record import FINER
+from spdebench.records.summary import rough
 from spdebench.report.costs import Point, draw_costs, label_costs, point_of
 from spdebench.report.markup import md_table
-from spdebench.report.numbers import ours, rough, theirs
+from spdebench.report.numbers import measured, published
 from spdebench.report.style import new_figure, save, styled
-from spdebench.training.solver_row import FINER, SOLVER
+from spdebench.training.solver_row import SOLVER
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -100,15 +103,15 @@ def _exact(records: Records) -> list[list[str]]:
     for row in EXACT:
         entries = [group.entries.get((row, level)) for level in LEVELS]
         if all(e is not None and e.values for e in entries):
-            lines.append([row, *(word for e in entries if e for word in (ours(e), "", ""))])
+            lines.append([row, *(word for e in entries if e for word in (measured(e), "", ""))])
     return lines
 
 
 def _words(group: Group, entry: Entry | None) -> tuple[str, str, str]:
     if entry is None or not entry.values:
-        return "-", "" if entry is None else theirs(entry), ""
+        return "-", "" if entry is None else published(entry), ""
     point = point_of(group, entry.cell.row, [COLUMN])
-    return ours(entry), theirs(entry), "" if point is None or point.time is None else rough(point.time)
+    return measured(entry), published(entry), "" if point is None or point.time is None else rough(point.time)
 
 
 def _pending(waiting: Sequence[str]) -> str:
@@ -117,8 +120,8 @@ def _pending(waiting: Sequence[str]) -> str:
 
 def _device(records: Records) -> str:
     """The devices of all runs that are shown."""
-    digests = {d for group in groups(records).values() for e in group.column(COLUMN) for d in e.digests}
-    found = sorted({str((records[d].get("provenance") or {}).get("device", "?")) for d in digests})
+    shown = [r for group in groups(records).values() for e in group.column(COLUMN) for r in e.records]
+    found = sorted({r.provenance.device or "?" for r in shown})
     return " and ".join(found).replace("cuda: ", "") or "no device yet"
 
 

@@ -30,7 +30,7 @@ def test_states(tiny, tmp_path):
     done, finished, begun, tested, missing, _ = (j.spec for j in jobs)
     shifts = {"truncation=8": {"scores": {}}, "fresh": {"scores": {}}}
     (tmp_path / finished.name).mkdir()
-    (tmp_path / finished.name / "record.json").write_text(json.dumps(made_up(finished, 0.1)))
+    (tmp_path / finished.name / "record.json").write_text(json.dumps(made_up(finished, 0.1).to_dict()))
     (tmp_path / begun.name).mkdir()
     (tmp_path / begun.name / "last.pt").touch()
     (tmp_path / begun.name / "log.jsonl").write_text('{"epoch": 1}\n')
@@ -108,13 +108,15 @@ def test_only(tiny):
     assert {c.row for c in plan.only(cells, "solver")} == {"solver", "finer"}  # a model: all that its run gives
     assert {c.column for c in plan.only(cells, "moved")} == {"J=8", "fresh"}
     assert plan.only(cells, "") == cells
-    with pytest.raises(UserError, match="no cell is meant; the models here are deeponet, mean, linear, trees, solver"):
+    with pytest.raises(
+        UserError, match="no row matches 'nothing'; the models here are deeponet, mean, linear, trees, solver"
+    ):
         plan.only(cells, "nothing")
 
 
 def test_what_ran_beside_others_tells_epochs_and_no_rate(tiny):
     one = plan.jobs(plan.only(tiny.cells(1), "deeponet"), {})[0].spec
-    record = made_up(one, 0.1, epochs=2, training_seconds=1e6, beside=True)
+    record = made_up(one, 0.1, epochs=2, training_seconds=1e6, shared_device=True)
     rates, none = Rates({one.digest: record}, "cpu"), Rates({}, "cpu")
     assert rates.epochs(one) == pytest.approx(2.0)
     assert rates.seconds(one) / rates.epochs(one) == pytest.approx(none.seconds(one) / none.epochs(one))

@@ -13,8 +13,8 @@ from spdebench.campaign.plan import published_status
 from spdebench.cli.main import main
 from spdebench.errors import UserError
 from spdebench.paper.catalogue import TABLES, table
+from spdebench.paper.comparison import comparisons, explanations, parse
 from spdebench.paper.fill import fill
-from spdebench.paper.standing import explanations, parse, standings
 from spdebench.records import store as records
 from spdebench.report import headline, results
 from spdebench.report.results import page
@@ -69,7 +69,7 @@ def test_every_explanation_of_ours_is_about_a_cell():
     """And so is every value that it names."""
     cells = [cell for each in TABLES for cell in each.cells(1)]
     for each in explanations():
-        spoken = [cell for cell in cells if each.speaks_for(cell)]
+        spoken = [cell for cell in cells if each.applies_to(cell)]
         for key, values in each.about.items():
             assert {getattr(cell, key) for cell in spoken} == set(values), each.about
 
@@ -100,8 +100,8 @@ def test_what_is_above_is_said_and_explained_if_it_can_be(cells, few):
     """0.023 ± 1e-4 published: 0.0232 is the last value within two standard deviations."""
     known = recorded(cells, {"FNO": 0.0233, "NSPDE": 0.0231})
     filled = fill(table(NAME), known)
-    assert [(s.entry.cell.row, s.above) for s in standings(filled, ())] == [("FNO", True), ("NSPDE", True)]
-    assert [s.above for s in standings(fill(table(NAME), recorded(cells, {"FNO": 0.0231})), ())] == [False]
+    assert [(s.entry.cell.row, s.above) for s in comparisons(filled, ())] == [("FNO", True), ("NSPDE", True)]
+    assert [s.above for s in comparisons(fill(table(NAME), recorded(cells, {"FNO": 0.0231})), ())] == [False]
     plain = flowing(known, ())
     assert "2 above it, 2 of these unexplained" in plain and "**Unexplained.**" in plain
     why = parse(f'[[explanation]]\ntable = "{NAME}"\nmodel = "fno"\ntext = "the noise folds"\n')
@@ -119,18 +119,18 @@ def test_the_first_explanation_speaks_and_only_for_what_is_above(cells):
         '[[explanation]]\nmodel = "fno"\ncolumn = "J=128"\ntext = "narrow"\n'
         '[[explanation]]\nmodel = "fno"\ntext = "wide"\n'
     )
-    (found,) = standings(fill(table(NAME), recorded(cells, {"FNO": 0.5})), why)
+    (found,) = comparisons(fill(table(NAME), recorded(cells, {"FNO": 0.5})), why)
     assert found.explanation.text == "narrow"
-    (found,) = standings(fill(table(NAME), recorded(cells, {"FNO": 0.01})), why)
+    (found,) = comparisons(fill(table(NAME), recorded(cells, {"FNO": 0.01})), why)
     assert found.explanation is None
     both = parse('[[explanation]]\nmodel = ["wno", "fno"]\ntext = "either"\n')
-    (found,) = standings(fill(table(NAME), recorded(cells, {"FNO": 0.5})), both)
+    (found,) = comparisons(fill(table(NAME), recorded(cells, {"FNO": 0.5})), both)
     assert found.explanation.text == "either"
 
 
 def test_a_number_that_is_not_finite_is_above(cells):
     known = recorded(cells, {"FNO": 0.01}, scores={"rel_l2": {"value": None}})
-    (found,) = standings(fill(table(NAME), known), ())
+    (found,) = comparisons(fill(table(NAME), known), ())
     assert found.above
 
 

@@ -16,12 +16,14 @@ from spdebench.errors import UserError
 from spdebench.paper.catalogue import TABLES
 from spdebench.paper.fill import fill
 from spdebench.progress import Progress
-from spdebench.records.store import read, sound
+from spdebench.records import Record, Records
+from spdebench.records.store import read
 from spdebench.report.site.content import Content
 from spdebench.report.site.pages import pages
-from spdebench.report.site.records import collect
+from spdebench.report.site.shown import shown_runs
 from spdebench.report.site.words import fingerprint, page_name
 from spdebench.spec import loads
+from spdebench.training.folder import read_record
 
 Where = str | os.PathLike[str]
 MARKER = ".spdebench-site"
@@ -29,7 +31,7 @@ MARKER = ".spdebench-site"
 
 
 def build_site(
-    results: Where | Mapping[str, Any],
+    results: Where | Records,
     out: Where = "site",
     runs: Where | None = None,
     data: Where | None = None,
@@ -54,29 +56,26 @@ def _nothing(results: Any) -> Path:
 
 
 # --- what there is to show ----------------------------------------------------------------------------------------
-def gather(results: Where | Mapping[str, Any], runs: Where | None, data: Where | None) -> Content:
+def gather(results: Where | Records, runs: Where | None, data: Where | None) -> Content:
     """Records, the folders of runs and the files of datasets that are there. Tables see collected records only."""
     collected = dict(results) if isinstance(results, Mapping) else read(results)
     folders, local = _run_folders(runs)
     files, unread = _data_files(data)
-    whole = {digest: record for digest, record in collected.items() if sound(record)}
-    tables = [fill(table, whole) for table in TABLES] if collected else []
-    return Content(collect({**local, **collected}), folders, files, unread, tables)
+    tables = [fill(table, collected) for table in TABLES] if collected else []
+    return Content(shown_runs({**local, **collected}), folders, files, unread, tables)
 
 
-def _run_folders(runs: Where | None) -> tuple[dict[str, Path], dict[str, Any]]:
+def _run_folders(runs: Where | None) -> tuple[dict[str, Path], dict[str, Record]]:
     """Run key -> folder, and digest -> record, of the finished runs of a folder."""
     folders: dict[str, Path] = {}
-    records: dict[str, Any] = {}
+    records: dict[str, Record] = {}
     for path in sorted(Path(runs).glob("*/record.json")) if runs is not None else []:
         try:
-            record = loads(path.read_text(encoding="utf-8"))
-            digest = record["digest"]
-        except (OSError, ValueError, KeyError, TypeError):
-            continue  # half-written, or not ours
-        if isinstance(digest, str):
-            folders[page_name(digest)] = path.parent
-            records[digest] = record
+            record = read_record(path)
+        except UserError:
+            continue  # half-written, or not a record
+        folders[page_name(record.digest)] = path.parent
+        records[record.digest] = record
     return folders, records
 
 
@@ -154,8 +153,8 @@ def _check_target(target: Path, asked: Path) -> None:
         return
     try:
         listed = loads((target / MARKER).read_text(encoding="utf-8"))["files"]
-        ours = {name for name in listed if name.endswith(".html")} | {MARKER}
+        written = {name for name in listed if name.endswith(".html")} | {MARKER}
     except (OSError, ValueError, KeyError, TypeError, AttributeError):
         raise UserError(f"'{asked}' is not a site of spdebench; choose another folder with --out") from None
-    if other := sorted(present - ours):
+    if other := sorted(present - written):
         raise UserError(f"'{asked}' holds files that are not the site's ({other[0]}); move them, or use another --out")

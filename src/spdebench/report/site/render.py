@@ -8,6 +8,7 @@ from importlib import resources
 from typing import TYPE_CHECKING, Any
 
 from spdebench.errors import UserError
+from spdebench.records.summary import mean_and_std
 from spdebench.report.site import charts, words
 
 if TYPE_CHECKING:
@@ -68,7 +69,7 @@ def _environment() -> Environment:
     )
     environment.filters["number"] = words.number
     environment.filters["text"] = words.text
-    environment.filters["mean"] = lambda mean: words.spread(mean.mean, mean.std)
+    environment.filters["mean"] = lambda mean: mean_and_std(mean.mean, mean.std)
     return environment
 
 
