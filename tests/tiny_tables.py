@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from spdebench.paper.base import Table, data
-from spdebench.paper.layout import by_truncation, want, with_honest
+from spdebench.paper.layout import by_truncation, want, with_reference_rows
 from spdebench.records import Record
 
 OWN = data("phi41", points=16, frames=10, steps=10, n=40)
@@ -25,7 +25,7 @@ def tiny_table() -> Table:
         want("deeponet", FIXED, "xi", group="moved", column="J=8", part="truncation=8", test=other, **small),
         want("deeponet", FIXED, "xi", group="moved", column="fresh", part="fresh", test=fresh, **small),
     ]
-    return Table(name="tiny", title="A tiny table", source="tab:none", wants=(*with_honest(main), *moved))
+    return Table(name="tiny", title="A tiny table", source="tab:none", wants=(*with_reference_rows(main), *moved))
 
 
 def made_up(run: Any, error: float, spread: float = 0.1, **changes: Any) -> Record:

@@ -52,20 +52,20 @@ def _run_file(path: Path) -> None:
         raise UserError(f"{path.name} cannot be run: {type(error).__name__}: {error}") from error
 
 
-class Registry(Generic[T]):
-    """Names to classes of one kind. ``builtin`` imports the package's own; ``spdebench.<plural>`` is the group
-    of entry points that third parties declare."""
+class Declarations(Generic[T]):
+    """Names to things of one kind. ``builtin`` declares the package's own; ``spdebench.<plural>`` is the group of entry
+    points that third parties declare."""
 
     def __init__(self, kind: str, plural: str, builtin: Callable[[], object]) -> None:
         self.kind = kind
         self.group = f"spdebench.{plural}"
         self._builtin = builtin
-        self._items: dict[str, type[T]] = {}
+        self._items: dict[str, T] = {}
         self._loaded = False
 
-    def add(self, name: str, item: type[T]) -> None:
+    def add(self, name: str, item: T) -> None:
         old = self._items.get(name)
-        if old is not None and (old.__module__, old.__qualname__) != (item.__module__, item.__qualname__):
+        if old is not None and _origin(old) != _origin(item):
             raise UserError(f"{self.kind} '{name}' is declared twice: by {old.__module__} and by {item.__module__}")
         self._items[name] = item
 
@@ -78,16 +78,30 @@ class Registry(Generic[T]):
             point.load()
         extend(())
 
-    def __getitem__(self, name: str) -> type[T]:
+    def __getitem__(self, name: str) -> T:
         self._load()
         if name not in self._items:
             raise unknown(self.kind, name, self._items)
         return self._items[name]
 
+    def __contains__(self, name: object) -> bool:
+        self._load()
+        return name in self._items
+
+    def values(self) -> list[T]:
+        """All of them, in the order of their declarations."""
+        self._load()
+        return list(self._items.values())
+
+
+class Registry(Declarations[type[T]], Generic[T]):
+    """Names to classes of one kind; iterating gives the names, sorted."""
+
     def __iter__(self) -> Iterator[str]:
         self._load()
         return iter(sorted(self._items))
 
-    def __contains__(self, name: object) -> bool:
-        self._load()
-        return name in self._items
+
+def _origin(item: object) -> object:
+    """What two declarations of one thing share: where a class is written; other things must be equal."""
+    return (item.__module__, item.__qualname__) if isinstance(item, type) else item

@@ -15,7 +15,7 @@ from spdebench.data import DatasetSpec
 from spdebench.errors import UserError
 from spdebench.models import MODELS
 from spdebench.paper import published
-from spdebench.paper.base import AnySpec, Cell, dataset_of
+from spdebench.paper.base import AnySpec, Cell, Edition, Table, dataset_of, third_party_models
 from spdebench.paper.catalogue import TABLES
 from spdebench.paper.figure_data import wanted as wanted_of_run
 from spdebench.records import Record, Records
@@ -142,15 +142,30 @@ def published_status(cells: Iterable[Cell], records: Records) -> list[dict[str, 
 
 
 # --- what a user chooses ------------------------------------------------------------------------------------------
-def only(cells: Sequence[Cell], words: str) -> list[Cell]:
-    """Cells that match one of the words (with commas): a model's name, or part of the cell's label or table."""
-    chosen = [word.strip().lower() for word in words.split(",") if word.strip()]
+def cells_of(tables: Iterable[Table], seeds: int, edition: Edition, patterns: str = "") -> list[Cell]:
+    """The cells of tables that match ``patterns``; third-party models named there get rows."""
+    every = [cell for each in tables for cell in with_named(each, patterns).cells(seeds, edition)]
+    return only(every, patterns)
+
+
+def with_named(table: Table, patterns: str) -> Table:
+    """The table with rows of the third-party models that ``patterns`` names."""
+    return table.with_models(name for name in third_party_models() if name in _listed(patterns))
+
+
+def _listed(patterns: str) -> list[str]:
+    return [word.strip().lower() for word in patterns.split(",") if word.strip()]
+
+
+def only(cells: Sequence[Cell], patterns: str) -> list[Cell]:
+    """Cells that match one of the patterns (with commas): a model's name, or part of the cell's label or table."""
+    chosen = _listed(patterns)
     if not chosen:
         return list(cells)
     kept = [cell for cell in cells if any(_matches(word, cell) for word in chosen)]
     if not kept:
         models = ", ".join(dict.fromkeys(c.model for c in cells))
-        raise UserError(f"--only: no row matches '{words}'; the models here are {models}")
+        raise UserError(f"--only: no row matches '{patterns}'; the models here are {models}")
     return kept
 
 

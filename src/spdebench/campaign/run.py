@@ -70,7 +70,7 @@ class Unit:
 
 
 @dataclass(frozen=True)
-class Outcome:
+class RunOutcome:
     """What became of a run: ``added``, ``known`` already, ``kept`` in its folder only, ``paused``, ``left``, ``busy``
     (another process makes it) or ``failed``; the message says why."""
 
@@ -81,7 +81,7 @@ class Outcome:
     record: Record | None = field(default=None, compare=False)
 
 
-Report = Callable[[Outcome], None]
+Report = Callable[[RunOutcome], None]
 
 
 def fill_missing(
@@ -92,16 +92,16 @@ def fill_missing(
     budget: float | None = None,
     report: Report | None = None,
     campaign: Campaign | None = None,
-) -> list[Outcome]:
+) -> list[RunOutcome]:
     """Make every run that is not done, as far as the ``budget`` (seconds) goes."""
     for device in places.devices:
         check_where(device, settings.engine)
     store.check_writable(places.results)
     check_folder(Path(places.runs))
     deadline = Deadline.after(FOREVER if budget is None else budget)
-    outcomes: list[Outcome] = []
+    outcomes: list[RunOutcome] = []
 
-    def say(outcome: Outcome) -> None:
+    def say(outcome: RunOutcome) -> None:
         outcomes.append(outcome)
         if report:
             report(outcome)
@@ -173,21 +173,21 @@ def _check_budget(rest: Sequence[Job], budget: float) -> None:
 
 
 # --- one run ------------------------------------------------------------------------------------------------------
-def work(unit: Unit) -> Outcome:
+def work(unit: Unit) -> RunOutcome:
     """Make one run and add its record; an error of one run is an outcome, not an exception."""
     name = unit.spec.name
     folder, start = Path(unit.places.runs) / name, time.monotonic()
     if unit.deadline.left <= 0:
-        return Outcome(name, "left")
+        return RunOutcome(name, "left")
     if not unit.patient and engines.held(folder):
-        return Outcome(name, "busy")
+        return RunOutcome(name, "busy")
     with suppress(OSError):
         (folder / FAILED).unlink(missing_ok=True)
     try:
         with until(unit.deadline), folding_known():
             record = _make(unit)
     except (OutOfTime, Paused):
-        return Outcome(name, "paused", time.monotonic() - start, "its checkpoint is kept")
+        return RunOutcome(name, "paused", time.monotonic() - start, "its checkpoint is kept")
     except UserError as error:
         return _failed(unit, str(error), time.monotonic() - start)
     except Exception as error:
@@ -200,32 +200,32 @@ def work(unit: Unit) -> Outcome:
     return _add(timed, unit.places, time.monotonic() - start)
 
 
-def _failed(unit: Unit, reason: str, seconds: float = 0.0, trace: str = "") -> Outcome:
+def _failed(unit: Unit, reason: str, seconds: float = 0.0, trace: str = "") -> RunOutcome:
     """Tell why in the run's folder, as far as the disk allows, until it is begun again."""
     with suppress(UserError):
         write_json(Path(unit.places.runs) / unit.spec.name / FAILED, {"reason": reason, "trace": trace})
-    return Outcome(unit.spec.name, "failed", seconds, reason)
+    return RunOutcome(unit.spec.name, "failed", seconds, reason)
 
 
-def _worker_lost(unit: Unit, reason: str) -> Outcome:
+def _worker_lost(unit: Unit, reason: str) -> RunOutcome:
     return _failed(unit, reason)
 
 
-def _add(record: Record, places: Places, seconds: float = 0.0) -> Outcome:
+def _add(record: Record, places: Places, seconds: float = 0.0) -> RunOutcome:
     try:
         new = store.add(places.results, record)
     except UserError as error:
-        return Outcome(record.name, "kept", seconds, str(error), record)
-    return Outcome(record.name, "added" if new else "known", seconds, "", record)
+        return RunOutcome(record.name, "kept", seconds, str(error), record)
+    return RunOutcome(record.name, "added" if new else "known", seconds, "", record)
 
 
-def _collect(spec: AnySpec, places: Places) -> Outcome:
+def _collect(spec: AnySpec, places: Places) -> RunOutcome:
     """A run that was finished, but never added."""
     path = Path(places.runs) / spec.name
     try:
         record = read_record(path / "record.json") if isinstance(spec, SolverSpec) else open_run(path).record
     except UserError as error:
-        return Outcome(spec.name, "failed", 0.0, str(error))
+        return RunOutcome(spec.name, "failed", 0.0, str(error))
     return _add(record, places)
 
 

@@ -12,7 +12,7 @@ import typer
 from spdebench.campaign import plan
 from spdebench.campaign.needs import RunSettings
 from spdebench.campaign.request import Campaign
-from spdebench.campaign.run import Outcome, Places, fill_missing
+from spdebench.campaign.run import Places, RunOutcome, fill_missing
 from spdebench.cli.output import Engine, Json, duration, print_json, print_table, size
 from spdebench.data.generate import device_kind
 from spdebench.errors import UserError, unknown
@@ -63,8 +63,8 @@ def table(
     if not plan_only and not run:
         _show(chosen, known, seeds, which, only, format, as_json)
         return
-    cells = [cell for each in chosen for cell in each.cells(seeds, which)]
-    kept = plan.only(cells, only)
+    cells = plan.cells_of(chosen, seeds, which)
+    kept = plan.cells_of(chosen, seeds, which, only)
     todo = plan.jobs(kept, known, runs, devices[0])
     if plan_only:
         facts = plan.overview(kept, todo, data)
@@ -110,7 +110,7 @@ def _check_engine(run: bool, engine: str, per_gpu: int, device: str) -> None:
 def _show(
     chosen: list[Table], known: Records, seeds: int, edition: Edition, only: str, format: str, as_json: bool
 ) -> None:
-    filled = [fill(each, known, seeds, edition) for each in chosen]
+    filled = [fill(plan.with_named(each, only), known, seeds, edition) for each in chosen]
     if only:
         kept = {id(cell) for cell in plan.only([e.cell for each in filled for e in each.entries], only)}
         narrow = [narrowed(each, lambda cell: id(cell) in kept) for each in filled]
@@ -139,7 +139,7 @@ def _say_plan(facts: dict[str, Any], data: Path, workers: int) -> None:
 
 def _run(
     todo: list[plan.Job], places: Places, settings: RunSettings, campaign: Campaign, budget: float | None, as_json: bool
-) -> list[Outcome]:
+) -> list[RunOutcome]:
     """Make what is missing; one line per run."""
     left = [j for j in todo if j.status != "done"]
     if not as_json:
@@ -148,7 +148,7 @@ def _run(
         typer.echo(f"{len(todo) - len(left)} runs are done, {len(left)} to make, about {cost}{within}")
     done = 0
 
-    def report(outcome: Outcome) -> None:
+    def report(outcome: RunOutcome) -> None:
         nonlocal done
         done += 1
         if not as_json and outcome.state != "left":
@@ -165,7 +165,7 @@ def _run(
     return outcomes
 
 
-def _line(outcome: Outcome) -> str:
+def _line(outcome: RunOutcome) -> str:
     value = outcome.record.value(MAIN) if outcome.record else None
     error = "" if value is None else f"  rel_l2 {value:.4g}"
     return f"{outcome.name}  {outcome.state}{error}  {duration(outcome.seconds)}  {outcome.message}".rstrip()

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from spdebench.errors import one_line
-from spdebench.paper.base import Cell, Edition, Table
+from spdebench.paper.base import Cell, Edition, Table, third_party_models
 from spdebench.paper.layout import NOTES
 from spdebench.records import Record, Records
 from spdebench.records.record import FINER, INDEPENDENT
@@ -132,8 +132,12 @@ class Filled:
 
 
 def fill(table: Table, records: Records, seeds: int = 3, edition: Edition = "paper") -> Filled:
-    """Every cell of the table with what the records know of it."""
-    entries = tuple(_entry(cell, records, seeds, edition) for cell in table.cells(seeds, edition))
+    """Every cell of the table with what the records know of it, and rows of third-party models that have records."""
+    own = {w.model for w in table.wants}
+    recorded = {r.model for r in records.values()}.intersection(third_party_models()) - own
+    cells = table.with_models(sorted(recorded)).cells(seeds, edition)
+    known = (_entry(cell, records, seeds, edition) for cell in cells)
+    entries = tuple(e for e in known if e.records or e.cell.model in own)
     groups = _groups(entries)
     best: dict[Place, str] = {}
     significance: dict[Place, tuple[float, str]] = {}

@@ -29,17 +29,17 @@ Ours: mean ± s.d. over training seeds (number of seeds). Published: the paper's
 Data are in edition `paper`: the grid, step and scheme of the paper's text."""
 
 READING = """\
-Each line is a number of ours. *within*: at or below the published mean + 2 s.d. *ms*: time of one sample at batch 100,
-noise on the device, measured once, so that a tenth more or less means nothing. *speed*: the solver's time over the
-model's, both on that device at that batch; a larger batch favours the solver (phi41: 0.0008 ms a sample at 100,000,
-`spdebench bench data`). Rows without a published number keep the others honest:
+Each line is one of our numbers. *within*: at or below the published mean + 2 s.d. *ms*: inference time per sample at
+batch 100, with the noise already on the device, measured once: differences of 10 % mean nothing. *speed*: the solver's
+time divided by the model's, both on that device at that batch; a larger batch favours the solver (phi41: 0.0008 ms per
+sample at 100,000, `spdebench bench data`). Reference rows without a published number:
 
 - `mean`: the mean of the training part; `linear`, `trees`: linear regression on the solution of the linear equation
-  and on its trees, with the kernel of the data's own scheme.
-- `solver`: the data's own solver. It made the data, so that its error is rounding, or what storage dropped.
-- `finer`: distance of the data to the same paths solved finer, the solver's true error; a model below it has learned
-  the scheme, not the equation.
-- `independent`: another ensemble of the same law."""
+  and on its trees, with the kernel of the scheme that made the data.
+- `solver`: the solver that made the data, so that its error is rounding, or comes from steps and points not stored.
+- `solver vs fine reference`: distance of the data to the solution with the same noise on a finer grid and step, the
+  solver's true error. A model with a smaller error has fitted the numerical scheme.
+- `independent ensemble`: other samples of the same law."""
 
 
 def page(records: Records, known: Iterable[Explanation] | None = None) -> str:
@@ -145,7 +145,7 @@ def _converged(records: Records) -> list[list[str]]:
         for e in f.entries
         if e.values
     ]
-    about = "The same equations on the same paths, resolved; published numbers are those of edition `paper`."
+    about = "The same equations with the same noise on finer grids and steps; published numbers are of edition `paper`."
     return [["## Edition converged", about, md_table(["table", "cell", "ours", "published"], rows)]] if rows else []
 
 

@@ -64,9 +64,9 @@ def test_cost_is_measured(tiny):
 def test_every_model_of_the_bank_has_a_committed_rate():
     from spdebench.campaign.rates import _committed
     from spdebench.paper.catalogue import TABLES
-    from spdebench.paper.layout import BASELINES
+    from spdebench.paper.layout import baselines
 
-    wanted = {w.model for t in TABLES for w in t.wants} - {"solver", *BASELINES}
+    wanted = {w.model for t in TABLES for w in t.wants} - {"solver", *baselines()}
     for device in ("cpu", "cuda"):
         assert wanted <= {row["model"] for row in _committed() if row["device"] == device}
 
@@ -105,7 +105,10 @@ def test_bad_budgets(text):
 def test_only(tiny):
     cells = tiny.cells(1)
     assert {c.model for c in plan.only(cells, "deeponet,mean")} == {"deeponet", "mean"}
-    assert {c.row for c in plan.only(cells, "solver")} == {"solver", "finer"}  # a model: all that its run gives
+    assert {c.row for c in plan.only(cells, "solver")} == {
+        "solver",
+        "solver vs fine reference",
+    }  # a model: all that its run gives
     assert {c.column for c in plan.only(cells, "moved")} == {"J=8", "fresh"}
     assert plan.only(cells, "") == cells
     with pytest.raises(

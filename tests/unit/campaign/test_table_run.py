@@ -56,7 +56,7 @@ def test_everything_is_filled(whole):
     assert not found.missing() and found.done == len(found.entries)
     group = found.groups[0]
     assert group.entries["DeepONet", "J=4"].seeds_done == 2 and group.entries["mean", "J=4"].seeds_done == 1
-    assert group.entries["solver", "J=4"].mean < 1e-6 < group.entries["finer", "J=4"].mean < 0.1
+    assert group.entries["solver", "J=4"].mean < 1e-6 < group.entries["solver vs fine reference", "J=4"].mean < 0.1
     assert group.inference_ms("solver") > 0 and group.inference_ms("DeepONet") > 0
     moved = found.groups[1].entries
     assert moved["DeepONet", "fresh"].samples.shape == (20,) and moved["DeepONet", "J=8"].samples.shape == (6,)

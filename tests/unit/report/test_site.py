@@ -23,11 +23,11 @@ from spdebench.equations import equation
 from spdebench.errors import UserError
 from spdebench.models import MODELS
 from spdebench.paper.base import Table, data
-from spdebench.paper.layout import by_truncation, with_honest
+from spdebench.paper.layout import by_truncation, with_reference_rows
 from spdebench.records import Record
 from spdebench.records.store import add
 from spdebench.report.costs import Point, plot_cost
-from spdebench.report.site import build, build_site, charts, words
+from spdebench.report.site import build, build_site, charts, formatting
 from spdebench.report.site.board import Leaderboard, rows_of
 from spdebench.report.site.shown import shown_runs
 from spdebench.tasks import TaskSpec
@@ -137,9 +137,9 @@ def test_a_dataset_page_gives_spec_command_and_floor(pages):
     seen = text(pages[f"datasets/{data.digest}.html"].tree)
     assert "spdebench generate phi41 truncation=8 points=16 frames=10 steps=10 -n 40 --seed 0" in seen
     mean = record("mean", data).scores["rel_l2"].value
-    assert f"scores rel_l2 = {words.number(mean)}" in seen
+    assert f"scores rel_l2 = {formatting.number(mean)}" in seen
     finer = solver_record(data).shifts["finer"].scores["rel_l2"].value
-    assert f"is {words.number(finer)} away" in seen
+    assert f"with the same noise is rel_l2 = {formatting.number(finer)}." in seen
     assert "not at hand" in seen and len(pages[f"datasets/{data.digest}.html"].all("svg")) == 2
 
 
@@ -206,7 +206,9 @@ def test_the_picture_shows_the_first_test_sample(with_files):
 def tiny_table() -> Table:
     models = [name for name in ("deeponet", "wno") if name in MODELS]
     wants = by_truncation(data("phi41", sigma=0.1), {"xi": models}, columns=(32, 64))
-    return Table(name="tiny", title="Phi^4_1", source="tab:phi41_trc_P", wants=with_honest(wants), notes=("<b>note",))
+    return Table(
+        name="tiny", title="Phi^4_1", source="tab:phi41_trc_P", wants=with_reference_rows(wants), notes=("<b>note",)
+    )
 
 
 def test_a_table_stands_beside_the_published_numbers(tiny_table, tmp_path, monkeypatch):
@@ -235,7 +237,7 @@ def test_a_table_stands_beside_the_published_numbers(tiny_table, tmp_path, monke
     labels = [figure[1]["aria-label"] for figure in page.all("svg")]
     assert len(labels) == 2 and "published" in labels[0] and "inference time" in labels[1]
     names = {text(node).strip() for node in page.all("text", page.all("svg")[1])}
-    assert {"solver", "DeepONet", "WNO"} <= names and not {"finer", "independent"} & names
+    assert {"solver", "DeepONet", "WNO"} <= names and not {"solver vs fine reference", "independent ensemble"} & names
 
 
 # --- whatever records hold ----------------------------------------------------------------------------------------
@@ -245,7 +247,7 @@ def test_hostile_records_neither_run_nor_leave_the_folder(tmp_path):
     pages = check_site(folder)
     assert {p for p in tmp_path.rglob("*") if not p.is_relative_to(folder)} == {tmp_path / "deep"}
     assert len([name for name in pages if name.startswith("runs/")]) == 3
-    page = next(p for p in pages.values() if text(p.all("h1")[0]) == words.text(EVIL))
+    page = next(p for p in pages.values() if text(p.all("h1")[0]) == formatting.text(EVIL))
     assert EVIL in text(page.tree)  # shown as it is, as words
     assert not page.all("img") and "49" not in text(page.all("h1")[0])
 
@@ -270,7 +272,7 @@ def test_names_in_drawings_are_no_mathematics():
     ],
 )
 def test_numbers_are_written_for_people(value, shown):
-    assert words.number(value) == shown
+    assert formatting.number(value) == shown
 
 
 # --- onto the disk ------------------------------------------------------------------------------------------------

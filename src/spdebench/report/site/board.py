@@ -15,8 +15,8 @@ from typing import Any
 
 from spdebench.metrics import DEFAULT
 from spdebench.records.summary import MAIN, SeedMean, gap, mean_over_seeds, ranked
+from spdebench.report.site.formatting import fingerprint, mapping, real, several, text
 from spdebench.report.site.shown import ShownRun
-from spdebench.report.site.words import fingerprint, mapping, real, several, text
 from spdebench.tasks import TaskSpec
 
 ROWS = 250  # rows of a board on one page: about 250 kB

@@ -19,9 +19,9 @@ from spdebench.progress import Progress
 from spdebench.records import Record, Records
 from spdebench.records.store import read
 from spdebench.report.site.content import Content
+from spdebench.report.site.formatting import fingerprint, page_name
 from spdebench.report.site.pages import pages
 from spdebench.report.site.shown import shown_runs
-from spdebench.report.site.words import fingerprint, page_name
 from spdebench.spec import loads
 from spdebench.training.folder import read_record
 

@@ -12,7 +12,7 @@ from spdebench.errors import folding_known
 from spdebench.records.summary import MAIN, mean_and_std
 from spdebench.report.costs import Kind, Point, plot_cost
 from spdebench.report.figures import KINDS
-from spdebench.report.site import charts, words
+from spdebench.report.site import charts, formatting
 from spdebench.report.site.board import ROWS, BoardRow, Leaderboard
 from spdebench.report.site.content import Content
 from spdebench.report.site.render import Drawing, Page, Templates, draw
@@ -44,14 +44,14 @@ def _dataset(content: Content, templates: Templates, data: ShownDataset) -> Page
     file = content.files.get(data.key)
     rows = [row for row in content.rows if any(d.key == data.key for d in row.first.datasets)]
     alone = [row for row in rows if len(row.first.datasets) == 1]
-    card = words.markdown(_card_text(file)) if file else []
+    card = formatting.markdown(_card_text(file)) if file else []
     tables = [body for kind, body in card if kind == "table" and body["head"][-1:] == ["distance"]]
-    identity = {key: value for key, value in words.flat(data.identity).items() if key != "times"}
+    identity = {key: value for key, value in formatting.flat(data.identity).items() if key != "times"}
     known = data.known
     return templates.render(
         "dataset.html", f"datasets/{data.key}.html", "Datasets", data.label, script=True, data=data, equation=known,
         folding=known.folding_message() if known else "",
-        spec={key: words.text(value) for key, value in identity.items()},
+        spec={key: formatting.text(value) for key, value in identity.items()},
         mean=_mark(row for row in alone if row.first.record.model == "mean"),
         finer=_mark(row for row in alone if row.first.solver), main=MAIN, floor=tables[0] if tables else None,
         file=file.path.name if file else None, card_name=_card_path(file).name if file else None,

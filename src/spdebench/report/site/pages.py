@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from spdebench.metrics import METRICS
 from spdebench.records.summary import MAIN
-from spdebench.report.site import words
+from spdebench.report.site import formatting
 from spdebench.report.site.board import ROWS, BoardRow, Leaderboard
 from spdebench.report.site.content import Content
 from spdebench.report.site.datasets import dataset_pages
@@ -66,7 +66,7 @@ def _split(rows: Sequence[BoardRow]) -> Iterator[tuple[str, str, list[BoardRow]]
         for k in range(count):
             part = here[k * ROWS : (k + 1) * ROWS]
             name = equation if count == 1 else f"{equation}, part {k + 1} of {count}"
-            yield name, f"boards/{words.slug(equation)}{f'-{k + 1}' if k else ''}.html", part
+            yield name, f"boards/{formatting.slug(equation)}{f'-{k + 1}' if k else ''}.html", part
 
 
 def _winner(rows: Sequence[BoardRow]) -> BoardRow:

@@ -13,7 +13,7 @@ from spdebench.records.summary import MAIN, count, number, probability
 from spdebench.report.costs import plot_cost, point_of
 from spdebench.report.numbers import heading, is_best, measured, multiple, published
 from spdebench.report.paper_figures import FIGURES, Missing
-from spdebench.report.site import charts, words
+from spdebench.report.site import charts, formatting
 from spdebench.report.site.content import Content
 from spdebench.report.site.render import Drawing, Page, Templates, draw
 from spdebench.training.solver_row import SOLVER
@@ -27,7 +27,7 @@ def table_pages(content: Content, templates: Templates) -> Iterator[Page]:
     if not content.tables:
         return
     runs = {run.key for run in content.runs}
-    names = [f"{words.slug(filled.table.name)}.html" for filled in content.tables]
+    names = [f"{formatting.slug(filled.table.name)}.html" for filled in content.tables]
     listed = list(zip(content.tables, names, strict=True))
     yield templates.render(
         "tables.html", "tables/index.html", "Tables", "Tables and figures", script=True, listed=listed
@@ -58,8 +58,8 @@ def _group(filled: Filled, group: Group, runs: set[str], prefix: str) -> dict[st
         lines.append(
             {
                 "name": row,
-                "parameters": count(group.parameters(row)) or words.MISSING,
-                "time": words.MISSING if time is None else number(time),
+                "parameters": count(group.parameters(row)) or formatting.MISSING,
+                "time": formatting.MISSING if time is None else number(time),
                 "cells": [_cell(filled, group, row, column, runs) for column in group.columns],
             }
         )
@@ -81,7 +81,7 @@ def _cell(filled: Filled, group: Group, row: str, column: str, runs: set[str]) -
         "published": " ".join(filter(None, (published(entry), multiple(entry)))),
         "p": f"{probability(found[0])} against {found[1]}" if found else "",
         "best": best,
-        "runs": [key for key in map(words.page_name, entry.digests) if key in runs],
+        "runs": [key for key in map(formatting.page_name, entry.digests) if key in runs],
     }
 
 
@@ -92,7 +92,7 @@ def _figure(content: Content, filled: Filled) -> tuple[list[Drawing], Missing]:
     if drawer is None:
         return [], ()
     try:
-        drawn = drawer(filled, lambda run: content.folders.get(words.page_name(run.digest)))
+        drawn = drawer(filled, lambda run: content.folders.get(formatting.page_name(run.digest)))
     except UserError as error:  # a damaged folder of a run does not stop the other pages
         return [], ((str(error), f"spdebench table {filled.table.name} --run"),)
     return ([] if drawn.figure is None else [draw(drawn.figure, "figure", drawn.caption)]), drawn.missing

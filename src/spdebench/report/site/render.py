@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from spdebench.errors import UserError
 from spdebench.records.summary import mean_and_std
-from spdebench.report.site import charts, words
+from spdebench.report.site import charts, formatting
 
 if TYPE_CHECKING:
     from jinja2 import Environment
@@ -67,8 +67,8 @@ def _environment() -> Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.filters["number"] = words.number
-    environment.filters["text"] = words.text
+    environment.filters["number"] = formatting.number
+    environment.filters["text"] = formatting.text
     environment.filters["mean"] = lambda mean: mean_and_std(mean.mean, mean.std)
     return environment
 

@@ -14,7 +14,7 @@ from spdebench import spec
 from spdebench.data import Dataset
 from spdebench.records import Record
 from spdebench.records.summary import MAIN
-from spdebench.report.site import charts, words
+from spdebench.report.site import charts, formatting
 from spdebench.report.site.content import Content
 from spdebench.report.site.render import Drawing, Page, Templates, draw
 from spdebench.report.site.shown import ShownDataset, ShownRun
@@ -33,7 +33,7 @@ def _run(content: Content, templates: Templates, run: ShownRun, siblings: Sequen
     parts: list[dict[str, Any]] = [{"title": "Scores", "data": [], "scores": record.scores}]
     for label, scored in record.shifts.items():
         data = [ShownDataset(identity) for identity in scored.datasets]
-        parts.append({"title": f"Shift: {words.text(label)}", "data": data, "scores": scored.scores})
+        parts.append({"title": f"Shift: {formatting.text(label)}", "data": data, "scores": scored.scores})
     facts = [
         ("Result", "What came out, and what it cost", _result(record)),
         ("Configuration", "Fields of the model", _lines(record.config)),
@@ -50,20 +50,20 @@ def _run(content: Content, templates: Templates, run: ShownRun, siblings: Sequen
 
 def _result(record: Record) -> dict[str, str]:
     return {
-        "best validation loss": words.number(record.val),
-        "best epoch": words.number(record.best_epoch),
-        "epochs": words.number(record.epochs),
-        "parameters": words.number(record.parameters),
-        "parameters, a complex one counted twice": words.number(record.real_parameters),
-        "inference, ms per sample": words.number(record.inference_ms),
-        "samples per batch of inference": words.number(record.inference_batch),
-        "training": words.seconds(record.training_seconds),
-        "peak memory, MB": words.number(record.peak_memory_mb),
+        "best validation loss": formatting.number(record.val),
+        "best epoch": formatting.number(record.best_epoch),
+        "epochs": formatting.number(record.epochs),
+        "parameters": formatting.number(record.parameters),
+        "parameters, a complex one counted twice": formatting.number(record.real_parameters),
+        "inference, ms per sample": formatting.number(record.inference_ms),
+        "samples per batch of inference": formatting.number(record.inference_batch),
+        "training": formatting.seconds(record.training_seconds),
+        "peak memory, MB": formatting.number(record.peak_memory_mb),
     }
 
 
 def _lines(values: Mapping[str, Any]) -> dict[str, str]:
-    return {words.text(key): words.text(value) for key, value in words.flat(values).items()}
+    return {formatting.text(key): formatting.text(value) for key, value in formatting.flat(values).items()}
 
 
 def _charts(content: Content, run: ShownRun) -> list[Drawing]:
@@ -93,8 +93,8 @@ def _log(path: Path) -> list[dict[str, float]]:
     out = []
     try:
         for line in path.read_text(encoding="utf-8").splitlines():
-            found = words.mapping(spec.loads(line, allow_nan=True))
-            entry = {key: words.real(value) for key, value in found.items()}
+            found = formatting.mapping(spec.loads(line, allow_nan=True))
+            entry = {key: formatting.real(value) for key, value in found.items()}
             finite = {key: value for key, value in entry.items() if value is not None and math.isfinite(value)}
             if "epoch" in finite:
                 out.append(finite)
@@ -106,11 +106,11 @@ def _log(path: Path) -> list[dict[str, float]]:
 def _curve(path: Path) -> list[float]:
     """The main score over time, from the run's whole scores."""
     try:
-        found = words.mapping(spec.loads(path.read_text(encoding="utf-8")))
+        found = formatting.mapping(spec.loads(path.read_text(encoding="utf-8")))
     except (OSError, ValueError):
         return []
-    score = words.mapping(words.mapping(found.get("scores")).get(MAIN))
-    values = [words.real(value) for value in words.sequence(score.get("curve"))]
+    score = formatting.mapping(formatting.mapping(found.get("scores")).get(MAIN))
+    values = [formatting.real(value) for value in formatting.sequence(score.get("curve"))]
     return [math.nan if value is None or not math.isfinite(value) else value for value in values]
 
 

@@ -17,7 +17,7 @@ from spdebench.equations import EQUATIONS, Equation
 from spdebench.errors import UserError
 from spdebench.records import MetricValue, Record, Records
 from spdebench.records.record import FINER
-from spdebench.report.site.words import fingerprint, mapping, page_name, text
+from spdebench.report.site.formatting import fingerprint, mapping, page_name, text
 from spdebench.training.solver_row import SOLVER
 
 _SHOWN = ("truncation", "sigma", "boundary", "kappa")  # columns of their own (kappa: the task)
