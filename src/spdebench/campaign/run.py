@@ -71,11 +71,14 @@ class Unit:
 
 @dataclass(frozen=True)
 class RunOutcome:
-    """What became of a run: ``added``, ``known`` already, ``kept`` in its folder only, ``paused``, ``left``, ``busy``
-    (another process makes it) or ``failed``; the message says why."""
+    """What became of a run; the message says why.
+
+    ``added``, ``known`` already, ``unrecorded`` (only in its folder), ``paused``, ``left``, ``busy`` (another process
+    makes it) or ``failed``.
+    """
 
     name: str
-    state: Literal["added", "known", "kept", "paused", "left", "busy", "failed"]
+    state: Literal["added", "known", "unrecorded", "paused", "left", "busy", "failed"]
     seconds: float = 0.0
     message: str = ""
     record: Record | None = field(default=None, compare=False)
@@ -187,7 +190,7 @@ def work(unit: Unit) -> RunOutcome:
         with until(unit.deadline), folding_known():
             record = _make(unit)
     except (OutOfTime, Paused):
-        return RunOutcome(name, "paused", time.monotonic() - start, "its checkpoint is kept")
+        return RunOutcome(name, "paused", time.monotonic() - start, "its checkpoint is written")
     except UserError as error:
         return _failed(unit, str(error), time.monotonic() - start)
     except Exception as error:
@@ -215,7 +218,7 @@ def _add(record: Record, places: Places, seconds: float = 0.0) -> RunOutcome:
     try:
         new = store.add(places.results, record)
     except UserError as error:
-        return RunOutcome(record.name, "kept", seconds, str(error), record)
+        return RunOutcome(record.name, "unrecorded", seconds, str(error), record)
     return RunOutcome(record.name, "added" if new else "known", seconds, "", record)
 
 

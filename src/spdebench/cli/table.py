@@ -81,7 +81,7 @@ def table(
     outcomes = _run(todo, places, settings, campaign, seconds, as_json)
     if name != "all" and not as_json:
         _show(chosen, store.read(results), seeds, which, only, format, False)
-    if any(o.state in ("failed", "kept") for o in outcomes):
+    if any(o.state in ("failed", "unrecorded") for o in outcomes):
         raise typer.Exit(1)
 
 
@@ -129,7 +129,7 @@ def _say_plan(facts: dict[str, Any], data: Path, workers: int) -> None:
     rows = [*facts["tables"], facts["total"]]
     print_table([{k: v for k, v in row.items() if k != "seconds"} | {"time": duration(row["seconds"])} for row in rows])
     if len(facts["tables"]) > 1:
-        typer.echo("a run that two tables share is counted in both, and once in the total")
+        typer.echo("a run that two tables share counts in both, and once in the total")
     if missing := len(facts["datasets"]["missing"]):
         typer.echo(f"{missing} datasets are to be made first, about {size(facts['datasets']['bytes'])} in {data}")
     if left := facts["total"]["seconds"]:
@@ -161,7 +161,7 @@ def _run(
     elif left:
         typer.echo(", ".join(f"{n} {state}" for state, n in states.items()))
         if states["paused"] or states["left"]:
-            typer.echo("the budget is used up; the same command goes on from there")
+            typer.echo("the budget is used up; the same command continues")
     return outcomes
 
 

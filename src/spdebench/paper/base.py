@@ -35,7 +35,7 @@ def third_party_models() -> list[str]:
 
 @dataclass(frozen=True)
 class Data:
-    """A dataset of the paper: an equation with some fields given, ``n`` samples of ``seed``."""
+    """A dataset: an equation with some fields given, and ``n`` samples of ``seed``."""
 
     equation: str
     fields: tuple[tuple[str, Any], ...] = ()
@@ -73,9 +73,9 @@ def data(name: str, *, n: int = 1200, seed: int = 0, **fields: Any) -> Data:
 class Want:
     """One number: ``metric`` of ``model`` on the test part of ``data`` (several: a mixture), or on ``test``.
 
-    ``published`` overrides columns of the published csv where the paper names things otherwise; None: the paper has no
-    such number. ``optional``: left out where the model cannot work with such data. ``figure_data``: what the records of
-    its runs hold beside scores (`figure_data.KINDS`), because a figure shows it.
+    ``published`` overrides columns of the published csv where the paper names things differently; None: the paper has
+    no such number. ``optional``: left out where the model cannot work with such data. ``figure_data``: what the records
+    of its runs hold in addition to scores (`figure_data.KINDS`), because a figure shows it.
     """
 
     group: str
@@ -99,7 +99,7 @@ class Want:
         return TaskSpec(**fields)
 
     def supported(self, edition: Edition) -> bool:
-        """False for an optional row that cannot be had."""
+        """False for an optional row whose model cannot work with the data."""
         if not self.optional or self.model == SOLVER:
             return True
         try:
@@ -138,13 +138,13 @@ class Want:
         )
 
     def columns(self) -> dict[str, str]:
-        """Where the published csv would have this number."""
+        """The columns of this number in the published csv."""
         found = published.columns_of(self.data[0].spec().equation, self.inputs, self.model, self.metric)
         return found | dict(self.published or {})
 
 
 _PLANNED: dict[tuple[Any, ...], RunSpec] = {}
-"""Many cells want the same run: it is planned once."""
+"""Specs of runs; many cells share a run, which is planned once."""
 
 
 @dataclass(frozen=True)

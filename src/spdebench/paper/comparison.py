@@ -44,7 +44,7 @@ class Explanation:
 
 @dataclass(frozen=True)
 class PublishedComparison:
-    """A published number of which we have at least one run."""
+    """A published number and ours, of which there is at least one run."""
 
     entry: Entry
     explanation: Explanation | None
@@ -61,7 +61,7 @@ class PublishedComparison:
 
     @property
     def above(self) -> bool:
-        """What is not finite is above."""
+        """Whether ours lies above the limit; a number that is not finite does."""
         mean = self.entry.mean
         return self.compared and (mean is None or not math.isfinite(mean) or mean > self.limit)
 

@@ -1,4 +1,4 @@
-"""What a record holds of a run beside its scores, because a figure of the paper shows it (`records.FigureData`).
+"""What a record holds in addition to scores, because a figure of the paper shows it (`records.FigureData`).
 
   moments   1-D: mean and variance over the test part at the frames T/2 and T, predicted and true
   log       training and validation loss by epoch, thinned
@@ -92,7 +92,7 @@ KINDS: Mapping[str, FigureDataKind] = {
 
 
 def wanted(names: Sequence[str], place: int) -> list[str]:
-    """The kinds that the run at this place among a cell's seeds is to have."""
+    """The kinds that are recorded of the run at this place among a cell's seeds."""
     return [name for name in names if KINDS[name].every_seed or place == 0]
 
 

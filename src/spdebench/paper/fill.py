@@ -65,7 +65,7 @@ class Entry:
 
     @property
     def inference_ms(self) -> float | None:
-        """Median over the runs; None for rows that are no run of a model or solver."""
+        """Median over the runs; None for distances between solutions, which take no time of inference."""
         return None if self.cell.part in (FINER, INDEPENDENT) else median(r.inference_ms for r in self.records)
 
     @property
@@ -75,7 +75,7 @@ class Entry:
 
 @dataclass(frozen=True)
 class Group:
-    """Entries that form one rectangle: rows of models, columns."""
+    """Entries of one group of a table, by row and column."""
 
     name: str
     rows: tuple[str, ...]
@@ -98,7 +98,7 @@ class Group:
 
 @dataclass(frozen=True)
 class Filled:
-    """A table filled. ``best`` and ``significance`` (p-value against the runner-up) by (group, column)."""
+    """A table with its numbers. ``best`` and ``significance`` (p-value against the runner-up) by (group, column)."""
 
     table: Table
     edition: Edition
@@ -161,7 +161,7 @@ def _notes(table: Table, entries: tuple[Entry, ...]) -> tuple[str, ...]:
 
 
 def narrowed(filled: Filled, keep: Callable[[Cell], bool]) -> Filled:
-    """Some cells of it; which is the best of a column is still said of the whole table."""
+    """Some cells of a table; the best of a column is still that of the whole table."""
     entries = tuple(e for e in filled.entries if keep(e.cell))
     groups = _groups(entries)
     rows = {(e.cell.group, e.cell.column, e.cell.row) for e in entries}
@@ -183,7 +183,7 @@ def _entry(cell: Cell, records: Records, seeds: int, edition: Edition) -> Entry:
 
 
 def command_for(cell: Cell, seeds: int = 3, edition: Edition = "paper") -> str:
-    """What to type to get a cell's missing runs."""
+    """The command that makes a cell's missing runs."""
     extra = "" if seeds == 3 else f" --seeds {seeds}"
     extra += "" if edition == "paper" else f" --edition {edition}"
     return f"spdebench table {cell.table} --run --only {cell.model}{extra}"

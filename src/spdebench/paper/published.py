@@ -20,7 +20,7 @@ METRICS = {"w12_paper": "w12", "inference_ms": "time_ms", "val": "val_rel_l2"}
 
 
 def title(model: str) -> str:
-    """The name of a model, or of the solver, in tables; the paper's models are called as there."""
+    """The name of a model, or of the solver, in tables."""
     return MODELS[model].title if model in MODELS else model
 
 

@@ -1,4 +1,4 @@
-"""Run records: one typed value per run, the files they are kept in, and what a set of them says."""
+"""Run records: one typed value per run, the files that hold them, and statistics over them."""
 
 from spdebench.records.record import Addition, FigureData, MetricValue, PartScores, Provenance, Record, Records
 

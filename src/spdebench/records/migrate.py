@@ -1,4 +1,4 @@
-"""Older written forms of a record, brought to the present one.
+"""Reads older written forms of a record.
 
 Version 1 called ``exclusive_timing`` "alone", ``shared_device`` "beside" and ``figure_data`` "kept", counted parameters
 in an object ``counts``, and gave the ``dataset`` of a shift as one identity or a list of them.

@@ -1,7 +1,7 @@
 """The record of one run as a typed value: what ran, what it scored, how long it took, and where.
 
-`Record.to_dict` is what is written (version 2) and `Record.from_dict` the only reader: it takes versions 1 and 2 and
-answers anything else with one line that names the field.
+`Record.to_dict` gives the written form (version 2). `Record.from_dict` is the only reader: it takes versions 1 and 2,
+and refuses anything else with one line that names the field.
 """
 
 from __future__ import annotations
@@ -106,21 +106,21 @@ class LossLog:
 
 @dataclass(frozen=True)
 class FigureData:
-    """What a figure of the paper needs of a run beside its scores."""
+    """What a figure of the paper shows of a run in addition to its scores."""
 
     moments: MomentData | None = None
     log: LossLog | None = None
 
     @property
     def names(self) -> tuple[str, ...]:
-        """The kinds that are there."""
+        """The kinds that this holds."""
         return tuple(f.name for f in dataclasses.fields(self) if getattr(self, f.name) is not None)
 
     def only(self, names: Iterable[str]) -> FigureData:
         return FigureData(**{name: getattr(self, name) for name in names})
 
     def filled_from(self, other: FigureData) -> FigureData:
-        """This, and of ``other`` what is not here."""
+        """This data, completed by what only ``other`` holds."""
         missing = [name for name in other.names if name not in self.names]
         return dataclasses.replace(self, **{name: getattr(other, name) for name in missing})
 
@@ -193,7 +193,7 @@ class Record:
 
     # --- later additions ------------------------------------------------------------------------------------------
     def addition_to(self, known: Record) -> Addition | None:
-        """What this record of the same run has and ``known`` has not; None if that is nothing."""
+        """What this record adds to ``known``, another record of the same run; None if it adds nothing."""
         shifts = {label: scored for label, scored in self.shifts.items() if label not in known.shifts}
         figure_data = self.figure_data.only(n for n in self.figure_data.names if n not in known.figure_data.names)
         timed = self.exclusive_timing and not known.exclusive_timing
@@ -210,7 +210,7 @@ class Record:
         )
 
     def with_addition(self, new: Addition) -> Record:
-        """This record with a later line; what is known stays, but a time measured exclusively replaces another."""
+        """This record with a later line. Known scores stay; an exclusive time replaces one that is not."""
         merged = dataclasses.replace(
             self,
             shifts={**new.shifts, **self.shifts},
@@ -222,18 +222,18 @@ class Record:
 
     # --- written form ---------------------------------------------------------------------------------------------
     def to_dict(self) -> dict[str, Any]:
-        """For JSON: fields that differ from their defaults, and the version."""
+        """The written form: the version, and all fields that differ from their defaults."""
         return {"version": VERSION, **_encode(self)}
 
     @classmethod
     def from_dict(cls, values: Any) -> Self:
-        """The record that was written as this, in this version or an older one."""
+        """The record with this written form, of this version or an older one."""
         return _from_dict(cls, values)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Addition:
-    """A later line of a results file: scores on other data, figure data or an exclusive time of a run written above."""
+    """A later line of a results file, which adds scores on other data, figure data or an exclusive time to a record."""
 
     digest: str
     name: str = ""
@@ -256,7 +256,7 @@ Records = Mapping[str, Record]
 
 
 def decode_line(values: Any) -> Record | Addition:
-    """A line of a results file: only a whole record names its datasets."""
+    """A line of a results file; a line without datasets is an addition."""
     whole = isinstance(values, dict) and "datasets" in values
     return _from_dict(Record, values) if whole else _from_dict(Addition, values)
 
@@ -297,7 +297,7 @@ def _build(cls: type[T], values: Mapping[str, Any], where: str) -> T:
 
 
 def decode(hint: Any, value: Any, where: str) -> Any:
-    """A value of JSON as the type ``hint``, or one line that names the field ``where``."""
+    """A JSON value as the type ``hint``; a value that does not fit is a `UserError` that names the field ``where``."""
     if hint is Any:
         return value
     origin, inner = typing.get_origin(hint), typing.get_args(hint)

@@ -73,7 +73,7 @@ def check_writable(folder: str | os.PathLike[str]) -> None:
 
 # --- lines --------------------------------------------------------------------------------------------------------
 def _line(fresh: Record | Addition) -> str:
-    """One line of JSON that `read` accepts; a record that it would refuse is an error now, not then."""
+    """The record as one line of JSON; a record that `read` would refuse is refused here."""
     try:
         line = json.dumps(fresh.to_dict(), sort_keys=True, separators=(",", ":"), allow_nan=False)
         decode_line(loads(line))

@@ -1,4 +1,4 @@
-"""What a set of runs says: mean and s.d. over seeds, the best of a group, paired p-values; and how numbers are written.
+"""Statistics over runs (mean and s.d. over seeds, ranks, paired p-values), and numbers as text.
 
 Tables, the results page, README's headline, figures and the site all take their numbers from here.
 """
@@ -41,7 +41,7 @@ class SeedMean:
 
 
 def mean_over_seeds(values: Iterable[float | None]) -> SeedMean | None:
-    """Mean and s.d. of the values that are there; None if there are none."""
+    """Mean and s.d. of the values that are not None; None if there are none."""
     known = tuple(v for v in values if v is not None)
     if not known:
         return None
@@ -58,7 +58,7 @@ def _statistic(function: Callable[[Sequence[float]], float], values: Sequence[fl
 
 
 def median(values: Iterable[float | None]) -> float | None:
-    """The median of the values that are there."""
+    """The median of the values that are not None."""
     known = [v for v in values if v is not None]
     return statistics.median(known) if known else None
 
@@ -85,7 +85,7 @@ def gap(mean: float, metric: str) -> float:
 
 
 def ranked(means: Mapping[K, float | None], metric: str) -> list[K]:
-    """Those with a finite mean, the best first."""
+    """The keys with a finite mean, the best first."""
     finite = {key: mean for key, mean in means.items() if mean is not None and math.isfinite(mean)}
     return sorted(finite, key=lambda key: gap(finite[key], metric))
 

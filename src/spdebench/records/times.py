@@ -1,6 +1,6 @@
 """Inference times that can be compared: those measured while nothing else ran on the device.
 
-Runs made at the same time disturb each other's clocks. So, after a campaign, one run of each kind (model,
+Runs that share a device slow each other down. Therefore, after a campaign, one run of each kind (model,
 configuration, equation, grid, frames, inputs, device) is timed again by itself, and that time holds for all runs of its
 kind. A run that shared its device has no inference time before that.
 """
@@ -38,6 +38,6 @@ def _timed(record: Record, exclusive: dict[str, float | None]) -> Record:
 
 
 def without_exclusive_time(records: Iterable[Record], known: Records) -> list[Record]:
-    """One of the records for each kind of which no time was measured exclusively."""
+    """One record of each kind that has no exclusive time."""
     have = {kind(r) for r in known.values() if r.exclusive_timing}
     return [record for k, record in {kind(r): r for r in records}.items() if k not in have]

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import statistics
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -128,7 +128,7 @@ def _solved(eq: Equation, part: Part, device: str) -> tuple[Tensor, float]:
 
 def solver_time(eq: Equation, u0: Tensor, dw: Tensor) -> float:
     """Milliseconds per sample for solving this batch: the median of a few repeats after a warm-up."""
-    wait = torch.cuda.synchronize if dw.device.type == "cuda" else lambda: None
+    wait: Callable[[], None] = torch.cuda.synchronize if dw.device.type == "cuda" else lambda: None
     times: list[float] = []
     for repeat in range(11):
         wait()

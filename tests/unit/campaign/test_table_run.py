@@ -179,7 +179,7 @@ def test_results_lost_on_the_way_keep_the_run(whole, tmp_path, monkeypatch):
 
     monkeypatch.setattr(records, "add", full)
     (outcome,) = fill_missing(todo(cells, where), where)
-    assert outcome.state == "kept" and "No space left" in outcome.message
+    assert outcome.state == "unrecorded" and "No space left" in outcome.message
     monkeypatch.setattr(records, "add", real)
     assert [j.status for j in todo(cells, where)] == ["finished"]
     assert [o.state for o in fill_missing(todo(cells, where), where)] == ["added"]

@@ -65,11 +65,11 @@ def test_rows_are_means_over_seeds(pages):
     head, rows = table(pages["index.html"])
     assert len(rows) == 4 * (4 + 2 + 1)
     wanted = [record("fno", dataset_spec(8, 0.0), seed).scores["rel_l2"].value for seed in range(3)]
-    (row,) = (r for r in rows if (r[1], r[4], r[6]) == ("8", "xi", "fno"))
+    (row,) = (r for r in rows if (r[1], r[4], r[6]) == ("8", "xi -> u", "fno"))
     mean, std = (float(word) for word in row[head.index("rel_l2")].split("±"))
     assert mean == pytest.approx(np.mean(wanted), abs=1e-3) and std == float(f"{np.std(wanted, ddof=1):.0e}")
     assert row[head.index("seeds")] == "3" and row[head.index("runs")] == "0 1 2"
-    (single,) = (r for r in rows if (r[1], r[4]) == ("8", "xi") and r[6].startswith("mean"))
+    (single,) = (r for r in rows if (r[1], r[4]) == ("8", "xi -> u") and r[6].startswith("mean"))
     assert "±" not in single[head.index("rel_l2")] and single[6].endswith("baseline")
 
 
@@ -375,5 +375,5 @@ def test_importing_draws_nothing():
 
 def test_boards_offer_what_they_hold():
     board = Leaderboard(rows_of(shown_runs(fake_records())))
-    assert board.equations == ["phi41"] and board.tasks == ["u0+xi", "xi"]
+    assert board.equations == ["phi41"] and board.tasks == ["(u0, xi) -> u", "xi -> u"]
     assert board.metrics == ["rel_l2", "mse", "w12_paper", "corr", "sigw1", "std_ratio"]

@@ -36,7 +36,7 @@ class Shown:
 
 
 def draw_evolution(filled: Filled, folder: FindFolder) -> Drawn:
-    """From the folder of the first seed's run: its model predicts anew on every grid that the table names.
+    """From the folder of the first seed's run: its model predicts again on every grid that the table names.
 
     The sample is solved again from its seed, so that no dataset is needed.
     """

@@ -1,4 +1,4 @@
-"""ShownRun records as rows of a leaderboard: runs that differ in nothing but their seed are one row, mean ± s.d.
+"""Runs as rows of a leaderboard: runs that differ only in their seed are one row, mean ± s.d.
 
 A *problem* is datasets and task: what scores can be compared on. The best of a problem is, for each metric, the row
 whose mean is nearest to the metric's ideal value; the solver is shown, but does not compete.
@@ -85,7 +85,7 @@ class BoardRow:
 
 @dataclass(frozen=True)
 class Leaderboard:
-    """Rows and all their metrics, with what they can be chosen by."""
+    """Rows and all their metrics, with the equations and tasks to filter by."""
 
     rows: Sequence[BoardRow]
 
@@ -154,6 +154,6 @@ def _mark_best(problem: Sequence[BoardRow]) -> None:
 
 
 def metrics_of(rows: Iterable[BoardRow]) -> list[str]:
-    """All metrics that some row has, ours in their usual order, others after them."""
+    """All metrics that some row has: the package's in their usual order, then others."""
     found = {name for row in rows for name in row.scores}
     return [name for name in DEFAULT if name in found] + sorted(found - set(DEFAULT))

@@ -1,4 +1,4 @@
-"""Write the site: gather records, run folders and data files, make the pages beside the old site, then swap."""
+"""Write the site: gather records, run folders and data files, make pages in a new folder, replace the old site."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def build_site(
 
     ``results`` is the folder of collected records, or the records themselves by digest. ``runs`` (run folders: learning
     curves, predictions, and records that were not collected) and ``data`` (dataset files: pictures) are optional. The
-    same records give the same bytes. A folder that holds anything but a site of ours is left alone.
+    same records give the same bytes. A folder that holds anything but such a site is refused.
     """
     target = Path(out).resolve()
     _check_target(target, Path(out))
@@ -95,7 +95,7 @@ def _data_files(data: Where | None) -> tuple[dict[str, Dataset], dict[str, str]]
 
 # --- onto the disk ------------------------------------------------------------------------------------------------
 def write_site(content: Content, target: Path, *, progress: bool | None = None) -> Path:
-    """Write all pages into a folder beside ``target``, then put it in its place."""
+    """Write all pages into a new folder, then put it in the place of ``target``."""
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
         fresh = Path(tempfile.mkdtemp(prefix=f".{target.name}.", suffix=".tmp", dir=target.parent))

@@ -1,7 +1,7 @@
 """The site's drawings, and how a figure becomes part of a page.
 
-Lines and words of a drawing take their colours from the page, so that they can be read in light and in dark; names in
-records are never read as mathematics.
+Lines and text of a drawing take their colours from the page, so that they can be read in light and in dark mode; names
+in records are never read as mathematics.
 """
 
 from __future__ import annotations
@@ -203,7 +203,7 @@ _LEGEND = "filled: ours, open: published;  bars: ± 1 s.d."
 def _dots(
     axes: Axes, places: np.ndarray, values: Sequence[tuple[float | None, float | None]], colour: str, face: str
 ) -> None:
-    """Values with their bars, one a place; what is not there is not drawn."""
+    """One value with its bar per place; missing values are not drawn."""
     mean, std = (np.array([math.nan if x is None else x for x in each]) for each in zip(*values, strict=True))
     kept = np.isfinite(mean)
     if kept.any():

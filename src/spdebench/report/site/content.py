@@ -1,4 +1,4 @@
-"""All that the site shows, gathered: pages are made from this alone, so that the same records give the same bytes."""
+"""All that the site shows; pages are made from this alone, so that the same records give the same bytes."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """Values as text for people, names of pages, and the little Markdown that cards are written in.
 
-Records come from files that anyone may have written, so every reader here takes whatever it finds and never raises.
+What a record says of data and configurations may be any JSON value, so that these functions take anything.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ def sequence(value: Any) -> list[Any]:
 
 
 def real(value: Any) -> float | None:
-    """A number, also one that JSON lacks and that is written as a word; None for anything else."""
+    """A number, also one that is written as "inf" or "nan"; None for anything else."""
     if isinstance(value, bool):
         return None
     if isinstance(value, int | float):

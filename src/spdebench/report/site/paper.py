@@ -70,7 +70,7 @@ def _group(filled: Filled, group: Group, runs: set[str], prefix: str) -> dict[st
 
 
 def _cell(filled: Filled, group: Group, row: str, column: str, runs: set[str]) -> dict[str, Any] | None:
-    """Words of one cell; None where the table has none."""
+    """Texts of one cell; None where the table has no such cell."""
     entry = group.entries.get((row, column))
     if entry is None:
         return None

@@ -15,6 +15,7 @@ from typing import Any
 from spdebench.data.identity import from_dict
 from spdebench.equations import EQUATIONS, Equation
 from spdebench.errors import UserError
+from spdebench.paper.layout import ARROWS
 from spdebench.records import MetricValue, Record, Records
 from spdebench.records.record import FINER
 from spdebench.report.site.formatting import fingerprint, mapping, page_name, text
@@ -32,7 +33,7 @@ class ShownDataset:
 
     @cached_property
     def key(self) -> str:
-        """Names its page; the digest that also stands in the name of its file."""
+        """Names its page; it is the digest in the name of the dataset's file."""
         return fingerprint(self.identity)
 
     @property
@@ -76,7 +77,7 @@ class ShownDataset:
 
     @property
     def extras(self) -> str:
-        """What the leaderboard's other columns do not tell."""
+        """The fields that have no column of their own in the leaderboard."""
         if self.imported:
             return f"imported {text(mapping(self.identity['published']).get('file'))}"
         rest = [f"{key}={text(value)}" for key, value in self.special.items() if key not in _SHOWN]
@@ -95,9 +96,9 @@ class ShownDataset:
         """The command that makes the file."""
         if self.imported:
             return None
-        words = [f"{key}={text(value)}" for key, value in self.special.items()]
+        fields = [f"{key}={text(value)}" for key, value in self.special.items()]
         numbers = ["-n", text(self.identity.get("n")), "--seed", text(self.identity.get("seed"))]
-        return shlex.join(["spdebench", "generate", self.equation, *words, *numbers])
+        return shlex.join(["spdebench", "generate", self.equation, *fields, *numbers])
 
 
 @dataclass(frozen=True)
@@ -121,7 +122,9 @@ class ShownRun:
 
     @property
     def inputs(self) -> str:
-        return text(self.record.task.get("inputs"))
+        """The task: ``xi -> u`` or ``(u0, xi) -> u``."""
+        given = text(self.record.task.get("inputs"))
+        return ARROWS.get(given, given)
 
     @property
     def seed(self) -> str:
