@@ -1,4 +1,5 @@
-"""Look-up by name. Declaring a class registers it; third-party packages use entry points, single files `extend`."""
+"""Look-up by name. Declaring a class registers it, `register_table` a table; third-party packages use entry points,
+single files `extend`."""
 
 from __future__ import annotations
 

@@ -50,7 +50,7 @@ def test_wants_find_their_numbers_without_models():
     assert set(found) == {n.line for n in published.numbers()}
 
 
-@pytest.mark.parametrize("each", TABLES, ids=lambda t: t.name)
+@pytest.mark.parametrize("each", [*TABLES], ids=lambda t: t.name)
 @pytest.mark.parametrize("edition", ["paper", "converged"])
 def test_every_run_can_be_built(each, edition):
     """Configurations are valid for their model and data, and what a run is planned as is what it will be named."""

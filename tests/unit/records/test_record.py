@@ -15,6 +15,7 @@ from spdebench.records import FigureData, MetricValue, PartScores, Record
 from spdebench.records import store as records
 from spdebench.records.record import LossLog
 from spdebench.records.times import without_exclusive_time
+from spdebench.training.folder import read_record
 
 ROOT = Path(__file__).parents[3]
 
@@ -44,6 +45,16 @@ def test_the_first_version_is_migrated():
     assert (new.parameters, new.real_parameters) == (1234567, 2345678)
     assert [len(new.shifts[label].datasets) for label in both] == [1, 2, 0]
     assert new.to_dict()["version"] == 2 and not {"alone", "beside", "kept", "counts"} & set(new.to_dict())
+
+
+def test_a_run_folder_of_the_first_version_is_read(tmp_path):
+    old = written("fno", dataset(8, 0.0), val=0.25)
+    (tmp_path / "record.json").write_text(json.dumps(old))
+    found = read_record(tmp_path / "record.json")
+    assert found.val == 0.25 and found == Record.from_dict(found.to_dict())
+    (tmp_path / "record.json").write_text(json.dumps(old | {"val": []}))
+    with pytest.raises(UserError, match=r"record.json is not a run record \(val must be a number, got list\)"):
+        read_record(tmp_path / "record.json")
 
 
 def test_the_committed_records_are_read():
