@@ -8,16 +8,14 @@ from __future__ import annotations
 
 import dataclasses
 import math
-import types
-import typing
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Self, TypeVar
 
 from spdebench.errors import UserError
 from spdebench.files import plain_name
+from spdebench.records.codec import build, encode, shown
 from spdebench.records.migrate import migrated
-from spdebench.spec import fields_of
 
 T = TypeVar("T")
 VERSION = 2
@@ -26,8 +24,6 @@ TEST = "test"
 """The part of its own dataset that a run is scored on; other parts are shifts, by label."""
 FINER, INDEPENDENT = "finer", "independent"
 """Shifts of a solver's record: the data against a finer solution, and against an independent ensemble."""
-
-_NON_FINITE = ("inf", "-inf", "nan")
 
 
 @dataclass(frozen=True)
@@ -223,7 +219,7 @@ class Record:
     # --- written form ---------------------------------------------------------------------------------------------
     def to_dict(self) -> dict[str, Any]:
         """The written form: the version, and all fields that differ from their defaults."""
-        return {"version": VERSION, **_encode(self)}
+        return {"version": VERSION, **encode(self)}
 
     @classmethod
     def from_dict(cls, values: Any) -> Self:
@@ -248,7 +244,7 @@ class Addition:
             raise UserError("inference_ms must be a number where exclusive_timing is true")
 
     def to_dict(self) -> dict[str, Any]:
-        return {"version": VERSION, **_encode(self)}
+        return {"version": VERSION, **encode(self)}
 
 
 Records = Mapping[str, Record]
@@ -261,83 +257,8 @@ def decode_line(values: Any) -> Record | Addition:
     return _from_dict(Record, values) if whole else _from_dict(Addition, values)
 
 
-# --- from and to JSON ---------------------------------------------------------------------------------------------
-def _encode(value: Any) -> Any:
-    """Numbers that JSON lacks become "inf", "-inf" and "nan"."""
-    if dataclasses.is_dataclass(value) and not isinstance(value, type):
-        pairs = ((f.name, getattr(value, f.name), _default(f)) for f in dataclasses.fields(value))
-        return {name: _encode(entry) for name, entry, default in pairs if entry != default}
-    if isinstance(value, Mapping):
-        return {str(key): _encode(entry) for key, entry in value.items()}
-    if isinstance(value, list | tuple):
-        return [_encode(entry) for entry in value]
-    return str(value) if isinstance(value, float) and not math.isfinite(value) else value
-
-
-def _default(f: dataclasses.Field[Any]) -> Any:
-    return f.default if f.default_factory is dataclasses.MISSING else f.default_factory()
-
-
 def _from_dict(cls: type[T], values: Any) -> T:
     if not isinstance(values, dict):
-        raise UserError(f"expected an object, got {_shown(values)}")
+        raise UserError(f"expected an object, got {shown(values)}")
     current = migrated(values, VERSION)
-    return _build(cls, {key: value for key, value in current.items() if key != "version"}, "")
-
-
-def _build(cls: type[T], values: Mapping[str, Any], where: str) -> T:
-    known = fields_of(cls)
-    for key in values:
-        if key not in known:
-            raise UserError(f"unknown field {_shown(where + str(key))}")
-    for f in dataclasses.fields(cls):  # type: ignore[arg-type]
-        if f.name not in values and _default(f) is dataclasses.MISSING:
-            raise UserError(f"{where}{f.name} is missing")
-    return cls(**{key: decode(known[key], value, f"{where}{key}") for key, value in values.items()})
-
-
-def decode(hint: Any, value: Any, where: str) -> Any:
-    """A JSON value as the type ``hint``; a value that does not fit is a `UserError` that names the field ``where``."""
-    if hint is Any:
-        return value
-    origin, inner = typing.get_origin(hint), typing.get_args(hint)
-    if origin in (types.UnionType, typing.Union):
-        (kind,) = (arm for arm in inner if arm is not type(None))
-        return None if value is None else decode(kind, value, where)
-    if isinstance(hint, type) and dataclasses.is_dataclass(hint):
-        return _build(hint, _expected(value, dict, "an object", where), f"{where}.")
-    if origin is Mapping:
-        pairs = _expected(value, dict, "an object", where).items()
-        return {_expected(k, str, "text", where): decode(inner[1], v, f"{where}.{k}") for k, v in pairs}
-    if origin is tuple:
-        return tuple(decode(inner[0], entry, where) for entry in _expected(value, list, "a list", where))
-    if hint is float:
-        return _number(value, where)
-    kind = {"str": "text", "int": "a whole number", "bool": "true or false"}[hint.__name__]
-    if hint is int and isinstance(value, bool):
-        raise UserError(f"{where} must be {kind}, got {_shown(value)}")
-    return _expected(value, hint, kind, where)
-
-
-def _number(value: Any, where: str) -> float:
-    """A number; null and the words of `_encode` stand for those that JSON lacks."""
-    if value is None or (isinstance(value, str) and value in _NON_FINITE):
-        return float(value or "nan")
-    if isinstance(value, bool) or not isinstance(value, int | float):
-        raise UserError(f"{where} must be a number, got {_shown(value)}")
-    try:
-        return float(value)
-    except OverflowError:
-        raise UserError(f"{where} must be a number, got a whole number beyond all floats") from None
-
-
-def _expected(value: Any, kind: type[T], called: str, where: str) -> T:
-    if not isinstance(value, kind):
-        raise UserError(f"{where} must be {called}, got {_shown(value)}")
-    return value
-
-
-def _shown(value: Any) -> str:
-    """A value in one short printable line."""
-    text = ascii(value) if isinstance(value, str | int | float | bool | None) else type(value).__name__
-    return text if len(text) <= 60 else f"{text[:57]}..."
+    return build(cls, {key: value for key, value in current.items() if key != "version"}, "")

@@ -20,7 +20,7 @@ from spdebench.metrics import Scores, evaluate
 from spdebench.models import OperatorModel
 from spdebench.models.features import evaluation_batch
 from spdebench.records import MetricValue, PartScores, Provenance, Record
-from spdebench.records.record import decode
+from spdebench.records.codec import decode
 from spdebench.tasks import Part
 from spdebench.training.folder import locked, write_json
 from spdebench.training.run import Run
