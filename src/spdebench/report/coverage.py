@@ -55,15 +55,15 @@ def _counted(every: Sequence[PublishedComparison], wanted: int) -> list[str]:
     above = Counter(s.verdict for s in every if s.above)
     silent, partly, _ = (above[name] for name in VERDICTS)
     lines.append(
-        f"{len(every) - times - above.total()} lie at or below the published mean + 2 s.d. ({far} under a quarter of "
-        f"it); {above.total()} above it, {silent} of these unexplained and {partly} explained in part; {times} are "
-        "times, which were taken on other devices and are not compared."
+        f"{len(every) - times - above.total()} lie at or below the published mean + 2 s.d. ({far} of them below a "
+        f"quarter of the mean); {above.total()} lie above it, {silent} of them unexplained and {partly} explained in "
+        f"part; {times} are inference times, which were measured on other devices and are not compared."
     )
     main = [s for s in every if s.entry.cell.metric == MAIN]
     if ratios := [r for s in main if (r := s.entry.ratio) and math.isfinite(r)]:
         lines.append(
-            f"Relative L2 alone: {sum(not s.above for s in main)} of {len(main)} at or below; ours / published "
-            f"{statistics.geometric_mean(ratios):.2g} (geometric mean)."
+            f"Of the relative L2 errors, {sum(not s.above for s in main)} of {len(main)} lie at or below; ours / "
+            f"published is {statistics.geometric_mean(ratios):.2g} in the geometric mean."
         )
     return lines
 
@@ -115,7 +115,7 @@ def _beaten(tables: Sequence[Filled]) -> list[str]:
         single = f" ({lonely} with one network only)" if lonely else ""
         counts.append(f"{equation} {sum(p.ahead for p in its)} of {len(its)}{single}")
     return [
-        "Regression without a network (`linear` or `trees`) is ahead of every trained model on "
+        "Regression without a network (`linear` or `trees`) has a smaller error than every trained model on "
         f"{sum(p.ahead for p in known)} of {len(known)} problems (data and task): {', '.join(counts)}.",
         "It uses the kernel of the scheme that made the data, which is unknown for real data; so does DLR-Net. "
         "`phi41-forms` shows the same models with the exact heat kernel.",

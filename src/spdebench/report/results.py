@@ -24,7 +24,7 @@ COMMAND = "spdebench results --out docs/results.md --readme README.md"
 INTRODUCTION = f"""\
 # Results
 
-Written by `{COMMAND}` from the run records in `results/`; not by hand.
+Written by `{COMMAND}` from the run records in `results/`; do not edit it.
 Ours: mean ± s.d. over training seeds (number of seeds). Published: the paper's mean ± s.d. Ratio: ours / published.
 Data are in edition `paper`: the grid, step and scheme of the paper's text."""
 
@@ -159,15 +159,15 @@ def _origin(records: Records) -> list[str]:
         kinds.setdefault(key, []).append(record)
     rows = []
     for key, group in sorted(kinds.items()):
-        days = sorted(_known(r.provenance.started)[:10] for r in group)
+        days = sorted(_known(r.provenance.started and r.provenance.started[:10]) for r in group)
         hours = sum(r.training_seconds or 0.0 for r in group) / 3600
         span = days[0] if days[0] == days[-1] else f"{days[0]} to {days[-1]}"
         commit = key[3][:12] + "+" * key[3].endswith("+")
         rows.append([key[0], str(len(group)), f"{hours:.1f}", span, key[1], key[2], commit])
     header = ["device", "runs", "hours of training", "days", "spdebench", "torch", "commit"]
     about = (
-        f"{len(records)} run records. Hours are summed over runs, which were made side by side. A commit with + had "
-        "changes that were not committed yet."
+        f"{len(records)} run records. Hours are summed over runs, some of which ran at the same time. A commit with + "
+        "had changes that were not committed yet."
     )
     return ["## Runs", about, *([md_table(header, rows)] if rows else [])]
 

@@ -103,14 +103,14 @@ def test_what_is_above_is_said_and_explained_if_it_can_be(cells, few):
     assert [(s.entry.cell.row, s.above) for s in comparisons(filled, ())] == [("FNO", True), ("NSPDE", True)]
     assert [s.above for s in comparisons(fill(table(NAME), recorded(cells, {"FNO": 0.0231})), ())] == [False]
     plain = flowing(known, ())
-    assert "2 above it, 2 of these unexplained" in plain and "**Unexplained.**" in plain
+    assert "2 lie above it, 2 of them unexplained" in plain and "**Unexplained.**" in plain
     why = parse(f'[[explanation]]\ntable = "{NAME}"\nmodel = "fno"\ntext = "the noise folds"\n')
     told = flowing(known, why)
-    assert "2 above it, 1 of these unexplained and 0 explained in part" in told
+    assert "2 lie above it, 1 of them unexplained and 0 explained in part" in told
     assert "**Explained.** the noise folds" in told
     assert told.index("**Unexplained.**") < told.index("**Explained.**")
     partly = flowing(known, [dataclasses.replace(why[0], partly=True)])
-    assert "1 of these unexplained and 1 explained in part" in partly
+    assert "1 of them unexplained and 1 explained in part" in partly
     assert "**Explained in part.** the noise folds" in partly and "**Explained.**" not in partly
 
 
@@ -160,8 +160,8 @@ def test_times_of_two_devices_are_not_divided(cells, few):
 def test_baselines_ahead_are_counted_once_a_problem(cells, few):
     ahead = flowing(recorded(cells, {"FNO": 0.02, "trees": 1e-5, "mean": 0.3}))
     behind = flowing(recorded(cells, {"FNO": 0.02, "mean": 0.3}))
-    assert "ahead of every trained model on 1 of 1 problems" in ahead
-    assert "ahead of every trained model on 0 of 1 problems" in behind
+    assert "a smaller error than every trained model on 1 of 1 problems" in ahead
+    assert "a smaller error than every trained model on 0 of 1 problems" in behind
 
 
 def test_a_problem_has_the_networks_of_all_tables(cells, monkeypatch):
@@ -181,8 +181,8 @@ def test_what_is_far_below_is_said_and_has_explanations_of_its_own(cells, few):
         '[[explanation]]\nmodel = "fno"\nbelow = true\npartly = true\ntext = "too little"\n'
     )
     near, far = (flowing(recorded(cells, {"FNO": error}), why) for error in (0.0058, 0.0057))
-    assert "(0 under a quarter" in near and "## Far below" not in near
-    assert "(1 under a quarter" in far and "**Explained in part.** too little" in far and "too much" not in far
+    assert "(0 of them below a quarter" in near and "## Far below" not in near
+    assert "(1 of them below a quarter" in far and "**Explained in part.** too little" in far and "too much" not in far
     above = flowing(recorded(cells, {"FNO": 0.1}), why)
     assert "**Explained.** too much" in above and "too little" not in above
 
@@ -193,7 +193,7 @@ def test_times_of_the_paper_are_not_compared(monkeypatch):
     monkeypatch.setattr(results, "TABLES", (singular,))
     cell = next(c for c in singular.cells() if c.metric == "inference_ms" and c.published_keys)
     text = page({cell.runs[0].digest: made_up(cell.runs[0], 1e-9, inference_ms=1e6)}, ())
-    assert "; 1 are times" in text
+    assert "; 1 are inference times" in text
     (line,) = [x for x in text.splitlines() if x.startswith("| inference_ms |")]
     assert line.split("|")[6].strip() == ""
 
