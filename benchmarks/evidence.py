@@ -64,7 +64,7 @@ class DampedKdV(KdV, name="kdv-damped"):
     damping_step: float = 0.01
 
     def eigenvalue_roots(self) -> Tensor:
-        omega = 0.1 * (2 * math.pi * self.series().members[..., 0].double()) ** 3
+        omega = 0.1 * (2 * math.pi * self.series().function_wavevectors[..., 0].double()) ** 3
         return super().eigenvalue_roots() * damping(omega, self.damping_step).sqrt()
 
 
@@ -146,7 +146,7 @@ def trained(name: str, task: Task, epochs: int, runs: Path) -> float:
     """A network with the paper's settings for KdV, but for the cosine and for modes that the grid does not have."""
     setting = dataclasses.replace(task.setting, equation=KdV(noise=task.equations[0].noise))
     config = dataclasses.asdict(MODELS[name].configure(setting, {}))
-    options = options_for(name, setting, epochs=epochs, stop=0, scheduler="cosine")
+    options = options_for(name, setting, epochs=epochs, early_stop_patience=0, scheduler="cosine")
     return error(train(name, task, out=runs, config=config, progress=False, **dataclasses.asdict(options)).scores)
 
 
@@ -156,7 +156,7 @@ def units_of_wno(folder: Path) -> Iterator[dict[str, Any]]:
         eq = Phi41(sigma=sigma, points=64, truncation=64)
         task = Task(generate(eq, n=300, out=folder))
         for form, units in (("default", "ours"), ("published", "the data's")):
-            options = {"epochs": epochs, "step": epochs // 4, "stop": 0}
+            options = {"epochs": epochs, "decay_every": epochs // 4, "early_stop_patience": 0}
             fit = finish(prepared(identify("wno", task, {"width": 16, "form": form}, options), task, "cpu"))
             yield facts("wno", f"sigma {sigma:g}", eq, 300, f"validation, units {units}", fit.best)
 
@@ -227,12 +227,12 @@ def decay_on_kdv(folder: Path) -> Iterator[dict[str, Any]]:
 def briefly(case: str, name: str, task: Task, config: dict[str, Any], epochs: int) -> Iterator[dict[str, Any]]:
     """Errors with our loss, a mean over the batch; with the data's units; and with the decay that a sum would have."""
     eq, n = task.equations[0], len(task.datasets[0])
-    given = {"epochs": epochs, "stop": 0, "scheduler": "cosine"}
+    given = {"epochs": epochs, "early_stop_patience": 0, "scheduler": "cosine"}
     usual = options_for(name, task.setting)
     for label, decay in (
         ("", usual.weight_decay),
         (", the data's units", usual.weight_decay),
-        (", decay / batch", usual.weight_decay / usual.batch),
+        (", decay / batch", usual.weight_decay / usual.batch_size),
     ):
         fit = prepared(identify(name, task, config, given | {"weight_decay": decay}), task, "cpu")
         if "units" in label:

@@ -63,7 +63,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         path = sb.generate(sb.equation("phi41"), n=given.samples + 2 * BATCH, out=folder, device=given.device)
         task = sb.Task(path, split=f"{given.samples}:{BATCH}:{BATCH}")
-        options = options_for(given.model, task.setting, batch=BATCH, epochs=10**6, stop=0)
+        options = options_for(given.model, task.setting, batch_size=BATCH, epochs=10**6, early_stop_patience=0)
         rows = []
         epochs: dict[str, Callable[[], object]] = {}
         for name, graph in (("bare", None), ("ours, eager", False), ("ours, graphs", True)):

@@ -2,11 +2,10 @@
 
     python benchmarks/phi43_step.py [--device cuda] [-n 1024]
 
-Prints milliseconds a sample: of the solver as it is, step by step without the kernel that takes all steps at once, and
-without any kernel for the step; then of each piece alone, done as often as the step-by-step solver does it. "as pairs"
-are the two transforms of a step with two samples as real and imaginary part, which the solver does not do: a path would
-depend, by rounding, on the one beside it. Before that, four samples are solved on the device and on the processor and
-compared; a difference beyond rounding is an error.
+Prints milliseconds per sample: of the solver as it is and without the Triton kernel of its step; then of each piece
+alone, done as often as the solver does it. "as pairs" are the two transforms of a step with two samples as real and
+imaginary part, which the solver does not do: the rounding of a path would depend on the other path of its pair. Before
+that, four samples are solved on the device and on the processor and compared; a difference beyond rounding is an error.
 """
 
 from __future__ import annotations
@@ -62,13 +61,7 @@ def pieces(eq: Equation, n: int, device: str) -> dict[str, tuple[Callable[[], ob
     def damped() -> Tensor:
         return torch.view_as_real(c).mul_(scheme.damping)
 
-    at_once: dict[str, tuple[Callable[[], object], float]] = {}
-    if (walk := scheme.walk(process, torch.float32)) is not None:
-        members = next(process.blocks(0, range(n), eq.steps, eq.horizon, device=device))
-        paths = torch.empty(2, n, members.shape[1], *grid.points, dtype=torch.float32, device=device)
-        at_once["all steps at once, the noise given"] = (lambda: walk(scheme.start(u), members, *paths), 1)
-
-    return at_once | {
+    return {
         "transform: forward": (lambda: torch.fft.rfftn(u, dim=grid.axes), steps),
         "transform: back": (lambda: grid.inverse(c), steps),
         "transform: noise back": (lambda: grid.inverse(block), steps / length),
@@ -103,16 +96,14 @@ def main() -> None:
         simulate(eq, 0, range(n), device=device)
 
     rows = [("whole solver", 1e3 * best_of(solver, 3, device)[1] / n)]
-    with mock.patch.object(SemiImplicit, "walk", lambda *_: None):
-        rows.append(("whole solver step by step", 1e3 * best_of(solver, 3, device)[1] / n))
-        with mock.patch.object(cubic, "kernel", lambda *_: None):
-            rows.append(("whole solver step by step, in torch", 1e3 * best_of(solver, 3, device)[1] / n))
+    with mock.patch.object(cubic, "kernel", lambda *_: None):
+        rows.append(("whole solver without the Triton kernel of its step", 1e3 * best_of(solver, 3, device)[1] / n))
     for name, (work, count) in pieces(eq, n, device).items():
         work()
         rows.append((name, 1e3 * best_of(work, 5, device)[1] * count / n))
     three = sum(value for name, value in rows if name.startswith("transform:"))
-    rows.insert(3, ("its three transforms alone", three))
-    print_table([{f"n = {n}": name, "ms a sample": f"{value:.4g}"} for name, value in rows])
+    rows.insert(2, ("its three transforms alone", three))
+    print_table([{f"n = {n}": name, "ms per sample": f"{value:.4g}"} for name, value in rows])
     sys.exit(0 if apart <= TOLERANCE else 1)
 
 

@@ -65,6 +65,6 @@ if __name__ == "__main__":
     torch.set_num_threads(1)
     phi = sb.equation("phi41", points=32, truncation=16, frames=20, steps=20, sigma=1.0)
     task = sb.Task(sb.generate(phi, n=200, seed=0, out="data"))
-    for name, options in (("mean", {}), ("walker", {"epochs": 30, "batch": 20, "lr": 3e-3})):
+    for name, options in (("mean", {}), ("walker", {"epochs": 30, "batch_size": 20, "learning_rate": 3e-3})):
         run = sb.train(name, task, out="runs", **options)
         print(f"{name:<8} relative L2 {run.scores['rel_l2'].value:.3f}   {run.path}")

@@ -1,8 +1,9 @@
-"""What a user did wrong, in one line: what was expected, what came, what to do."""
+"""Errors and warnings for users, one line each: what was expected, what was given, what to do."""
 
 from __future__ import annotations
 
 import difflib
+import inspect
 import warnings
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
@@ -11,16 +12,28 @@ _LONGEST = 1000
 
 
 class UserError(Exception):
-    """A mistake of the user's: the command line prints its one line and exits with code 2."""
+    """A mistake by the user: the command line prints its message in one line and exits with code 2."""
 
     def __init__(self, message: str) -> None:
         super().__init__(one_line(message))
 
 
 def one_line(text: str) -> str:
-    """The text in one line that a terminal shows as it is, whatever a file put into it; too long a one is cut."""
+    """The text as one printable line, whatever a file put into it; a long text is cut."""
     plain = "".join(c if c.isprintable() else " " for c in text[: _LONGEST + 1])
     return plain if len(plain) <= _LONGEST else f"{plain[:_LONGEST]} ..."
+
+
+class RenamedWarning(DeprecationWarning):
+    """An option was given under its old name, which still works."""
+
+
+def warn_renamed(old: str, new: str) -> None:
+    """Warn the first caller outside this package, where Python shows warnings of deprecated names."""
+    level, frame = 1, inspect.currentframe()
+    while frame is not None and frame.f_globals.get("__name__", "").partition(".")[0] == "spdebench":
+        level, frame = level + 1, frame.f_back
+    warnings.warn(f"'{old}' is now called '{new}'; the old name still works", RenamedWarning, stacklevel=level)
 
 
 class FoldingWarning(UserWarning):

@@ -6,7 +6,7 @@ Dirichlet axis, x_j = lower + j L/N, j = 0..N-1 (u_0 = 0 is stored, u_N = 0 is i
     u(x_j) = sum_{k=1}^{N-1} b_k sin(kappa_k (x_j - lower)),   kappa_k = pi k / L    (slot 0 holds 0)
 
 Coefficients are those of the function, not of the array: they do not change when the grid is refined, so that moving
-between grids (`resize`) only copies. Nyquist (k = N/2, N even, periodic): a grid sees cos(pi j) only; `resize` drops
+between grids (`resize`) only copies. Nyquist (k = N/2, N even, periodic): a grid holds cos(pi j) only; `resize` drops
 it.
 """
 
@@ -28,7 +28,7 @@ Boundary = Literal["periodic", "dirichlet"]
 
 @dataclass(frozen=True)
 class Grid:
-    """A box ``[lower, upper]`` with ``points`` an axis and one boundary condition; arrays end in the space axes."""
+    """A box ``[lower, upper]`` with ``points`` per axis and one boundary condition; arrays end in the space axes."""
 
     points: tuple[int, ...]
     lower: tuple[float, ...]
@@ -39,7 +39,7 @@ class Grid:
         if not (len(self.points) == len(self.lower) == len(self.upper) >= 1):
             raise UserError(f"grid: points {self.points}, lower {self.lower} and upper {self.upper} differ in length")
         if min(self.points) < 4:
-            raise UserError(f"grid: at least 4 points an axis are needed, got {min(self.points)}")
+            raise UserError(f"grid: at least 4 points per axis are needed, got {min(self.points)}")
         if any(b <= a for a, b in zip(self.lower, self.upper, strict=True)):
             raise UserError(f"grid: upper {self.upper} must exceed lower {self.lower}")
         if self.boundary not in ("periodic", "dirichlet"):
@@ -93,7 +93,7 @@ class Grid:
         return self.lower[axis] + steps * self.spacing[axis]
 
     def mesh(self, device: torch.device | str = "cpu") -> tuple[Tensor, ...]:
-        """The coordinates, one tensor an axis, shaped so that they broadcast to a field."""
+        """The coordinates, one tensor per axis, shaped so that they broadcast to a field."""
         return tuple(self._along(self.coordinates(a, device), a) for a in range(self.dim))
 
     def _along(self, values: Tensor, axis: int) -> Tensor:
@@ -115,7 +115,7 @@ class Grid:
         return torch.where(k <= n // 2, k, k - n) if n % 2 else torch.where(k < n // 2, k, k - n)
 
     def wavenumbers(self, device: torch.device | str = "cpu") -> tuple[Tensor, ...]:
-        """kappa_k, one tensor an axis, broadcasting to the coefficient array."""
+        """kappa_k, one tensor per axis, broadcasting to the coefficient array."""
         unit = 2 * math.pi if self.periodic else math.pi
         return tuple(
             self._along(self.mode_numbers(a, device).to(torch.float64) * (unit / self.lengths[a]), a)
@@ -153,7 +153,8 @@ class Grid:
     def transform(self, field: Tensor) -> Tensor:
         """Field on the points -> coefficients."""
         if self.periodic:
-            return torch.fft.rfftn(field, dim=self.axes, norm="forward")
+            coefficients: Tensor = torch.fft.rfftn(field, dim=self.axes, norm="forward")
+            return coefficients
         for axis in self.axes:
             field = _sine_sums(field, axis, 2 / self.points[axis])
         return field
@@ -161,7 +162,8 @@ class Grid:
     def inverse(self, coefficients: Tensor) -> Tensor:
         """Coefficients -> field on the points."""
         if self.periodic:
-            return torch.fft.irfftn(coefficients, s=self.points, dim=self.axes, norm="forward")
+            field: Tensor = torch.fft.irfftn(coefficients, s=self.points, dim=self.axes, norm="forward")
+            return field
         for axis in self.axes:
             coefficients = _sine_sums(coefficients, axis, 1.0)
         return coefficients
@@ -200,4 +202,5 @@ def _sine_sums(values: Tensor, axis: int, scale: float) -> Tensor:
     """
     n = values.shape[axis]
     half = values * complex(0.0, -0.5 * scale)
-    return torch.fft.irfft(half, n=2 * n, dim=axis, norm="forward").narrow(axis, 0, n)
+    sums: Tensor = torch.fft.irfft(half, n=2 * n, dim=axis, norm="forward")
+    return sums.narrow(axis, 0, n)

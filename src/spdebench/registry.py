@@ -1,5 +1,5 @@
-"""Look-up by name. Declaring a class registers it, `register_table` a table; third-party packages use entry points,
-single files `extend`."""
+"""Look-up by name. Declaring a class registers it, `register_table` a table; other packages use entry points, single
+files `extend`."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from spdebench.errors import UserError, unknown
 T = TypeVar("T")
 
 FILES = "SPDEBENCH_WITH"
-"""Environment variable: Python files that declare classes of ours; worker processes inherit it."""
+"""Environment variable with the Python files of `--with`; worker processes inherit it."""
 
 
 def extend(files: Sequence[str | os.PathLike[str]]) -> None:
-    """Run Python files that declare classes, in this process and in the workers that it starts."""
+    """Run Python files that declare classes, in this process and in its worker processes."""
     known = [f for f in os.environ.get(FILES, "").split(os.pathsep) if f]
     for file in files:
         path = str(Path(file).resolve())
@@ -54,8 +54,8 @@ def _run_file(path: Path) -> None:
 
 
 class Declarations(Generic[T]):
-    """Names to things of one kind. ``builtin`` declares the package's own; ``spdebench.<plural>`` is the group of entry
-    points that third parties declare."""
+    """Things of one kind by name. ``builtin`` declares the package's own; other packages declare theirs as entry points
+    of the group ``spdebench.<plural>``."""
 
     def __init__(self, kind: str, plural: str, builtin: Callable[[], object]) -> None:
         self.kind = kind
@@ -65,6 +65,7 @@ class Declarations(Generic[T]):
         self._loaded = False
 
     def add(self, name: str, item: T) -> None:
+        """Register a thing; two different ones cannot have one name."""
         old = self._items.get(name)
         if old is not None and _origin(old) != _origin(item):
             raise UserError(f"{self.kind} '{name}' is declared twice: by {old.__module__} and by {item.__module__}")

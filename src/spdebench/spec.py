@@ -1,8 +1,13 @@
-"""A spec is the identity: frozen dataclass -> canonical JSON -> hash.
+"""A spec is a frozen dataclass that identifies data or a run: its canonical JSON is hashed.
 
-Values come from Python, JSON, YAML or ``key=value`` words; all go through one strict decoder, so that ``"abc"`` for a
-number, an unknown key or a fraction for a count is one clear line and never a silently different dataset. JSON from
+Values from Python, from JSON and from ``key=value`` arguments go through one strict decoder, so that ``"abc"`` for a
+number, an unknown key or a fraction for a count is a one-line error and never a silently different dataset. JSON from
 files goes through `loads`, which bounds what it may hold.
+
+A field may be renamed or added without changing any hash, by its metadata:
+
+    field(default=100, metadata={"key": "stop"})      JSON and files keep the key "stop"; users who type it are warned
+    field(default=True, metadata={"legacy": False})   left out of the JSON while False; a file without it means False
 """
 
 from __future__ import annotations
@@ -17,14 +22,14 @@ import typing
 from collections.abc import Iterable, Mapping
 from typing import Any, TypeVar
 
-from spdebench.errors import UserError, unknown
+from spdebench.errors import UserError, unknown, warn_renamed
 
 T = TypeVar("T")
 
 DEPTH = 32
-"""Lists and objects within each other that a file may have; our own have six."""
+"""How deeply lists and objects in a file may be nested; the package's own files nest six deep."""
 LARGEST = 2**63
-"""Whole numbers lie below it in size: what a file may count, and what a tensor can hold."""
+"""Whole numbers must be smaller than this in absolute value, so that a tensor can hold them."""
 
 
 def fields_of(cls: type) -> dict[str, Any]:
@@ -38,11 +43,36 @@ def _fields_of(cls: Any) -> dict[str, Any]:
     return {f.name: hints[f.name] for f in dataclasses.fields(cls) if f.init}
 
 
-def canonical_json(value: Any) -> str:
-    """One text for one value: sorted keys, no blanks, shortest round-trip floats, non-finite floats refused."""
+@functools.cache
+def keys_of(cls: Any) -> dict[str, str]:
+    """Field name -> its key in canonical JSON and in files, in declaration order."""
+    return {f.name: str(f.metadata.get("key", f.name)) for f in dataclasses.fields(cls) if f.init}
+
+
+def to_dict(instance: Any) -> dict[str, Any]:
+    """The fields of a dataclass by their keys in files; a new field that has its legacy value is left out."""
+    return {
+        str(f.metadata.get("key", f.name)): _plain(value)
+        for f in dataclasses.fields(instance)
+        if not _is_legacy(f, value := getattr(instance, f.name))
+    }
+
+
+def _is_legacy(field: dataclasses.Field[Any], value: Any) -> bool:
+    return "legacy" in field.metadata and bool(value == field.metadata["legacy"])
+
+
+def _plain(value: Any) -> Any:
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
-        value = dataclasses.asdict(value)
-    return json.dumps(value, sort_keys=True, separators=(",", ":"), allow_nan=False)
+        return to_dict(value)
+    if isinstance(value, dict):
+        return {key: _plain(inner) for key, inner in value.items()}
+    return type(value)(map(_plain, value)) if type(value) in (list, tuple) else value
+
+
+def canonical_json(value: Any) -> str:
+    """One text for one value: sorted keys, no blanks, shortest round-trip floats; non-finite floats are an error."""
+    return json.dumps(_plain(value), sort_keys=True, separators=(",", ":"), allow_nan=False)
 
 
 def digest(value: Any, length: int = 10) -> str:
@@ -51,9 +81,8 @@ def digest(value: Any, length: int = 10) -> str:
 
 
 def loads(text: str | bytes, *, allow_nan: bool = False) -> Any:
-    """JSON that anyone may have written, or ValueError: no key twice, `DEPTH`, `LARGEST`, Unicode, finite numbers.
-
-    What passes can be walked by recursion, converted to float and written again.
+    """Parse JSON from an untrusted file. ValueError: a repeated key, nesting beyond `DEPTH`, integers beyond `LARGEST`,
+    broken Unicode, or (unless allowed) NaN and infinity. The result is safe to recurse into and to write again.
     """
     try:
         value = json.loads(text, object_pairs_hook=_no_key_twice)
@@ -77,7 +106,7 @@ def _no_key_twice(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def _entries(value: Any, allow_nan: bool) -> Iterable[Any]:
-    """What a list or object holds; other values are checked."""
+    """The values in a list or object; other values are checked."""
     if isinstance(value, dict):
         return (*value, *value.values())
     if isinstance(value, list):
@@ -91,15 +120,47 @@ def _entries(value: Any, allow_nan: bool) -> Iterable[Any]:
     return ()
 
 
-def build(cls: type[T], values: Mapping[str, Any], label: str) -> T:
-    """An instance of the dataclass ``cls``, every value decoded strictly; ``label`` names it in errors."""
-    known = fields_of(cls)
+def build(cls: type[T], values: Mapping[str, Any], label: str, *, stored: bool = False) -> T:
+    """An instance of the dataclass ``cls``, every value decoded strictly; ``label`` names it in errors.
+
+    A user's values may have old names, with a warning. ``stored`` values are those that `to_dict` wrote into a file:
+    they have the keys of the file only, and a field that is newer than the file takes its legacy value.
+    """
     if not isinstance(values, Mapping):
         raise UserError(f"{label}: expected fields by name, got {values!r}")
-    for key in values:
+    named = _from_file(cls, values, label) if stored else current_names(values, renamed(cls), label)
+    known = fields_of(cls)
+    for key in named:
         if key not in known:
             raise unknown(f"key of {label}", str(key), known)
-    return cls(**{key: decode(value, known[key], f"{label}: {key}") for key, value in values.items()})
+    return cls(**{key: decode(value, known[key], f"{label}: {key}") for key, value in named.items()})
+
+
+def _from_file(cls: type, values: Mapping[str, Any], label: str) -> dict[str, Any]:
+    names = {key: name for name, key in keys_of(cls).items()}
+    for key in values:
+        if key not in names:
+            raise unknown(f"key of {label}", str(key), names)
+    legacy = {f.name: f.metadata["legacy"] for f in dataclasses.fields(cls) if "legacy" in f.metadata}
+    return legacy | {names[key]: value for key, value in values.items()}
+
+
+def renamed(cls: type) -> dict[str, str]:
+    """Old name -> new name of the fields that were renamed."""
+    return {key: name for name, key in keys_of(cls).items() if key != name}
+
+
+def current_names(values: Mapping[str, Any], old: Mapping[str, str], label: str) -> dict[str, Any]:
+    """The values under the names of today; an old name is warned of, both names at once are an error."""
+    out: dict[str, Any] = {}
+    for key, value in values.items():
+        name = old.get(key, key)
+        if name in out or (name != key and name in values):
+            raise UserError(f"{label}: '{key}' is the old name of '{name}'; give '{name}' only")
+        if name != key:
+            warn_renamed(key, name)
+        out[name] = value
+    return out
 
 
 def check(instance: Any, label: str) -> None:
@@ -108,13 +169,13 @@ def check(instance: Any, label: str) -> None:
         object.__setattr__(instance, key, decode(getattr(instance, key), hint, f"{label}: {key}"))
 
 
-def parse_words(words: Iterable[str]) -> dict[str, str]:
+def parse_overrides(arguments: Iterable[str]) -> dict[str, str]:
     """``["truncation=32", "sigma=0.1"]`` -> ``{"truncation": "32", "sigma": "0.1"}``."""
     out: dict[str, str] = {}
-    for word in words:
-        key, equals, value = word.partition("=")
+    for argument in arguments:
+        key, equals, value = argument.partition("=")
         if not equals or not key or not value:
-            raise UserError(f"expected key=value, got '{word}'")
+            raise UserError(f"expected key=value, got '{argument}'")
         if key in out:
             raise UserError(f"'{key}' is given twice")
         out[key] = value
@@ -153,20 +214,20 @@ def decode(value: Any, hint: Any, where: str) -> Any:
 
 
 def _decode_tuple(value: Any, inner: Any, where: str) -> tuple[Any, ...]:
-    """``tuple[int, ...]`` from a sequence or from words such as ``32,25`` or ``(32, 25)``."""
+    """``tuple[int, ...]`` from a sequence or from text such as ``32,25`` or ``(32, 25)``."""
     if isinstance(value, str):
-        value = [word.strip() for word in value.strip().strip("()[]").split(",") if word.strip()]
+        value = [part.strip() for part in value.strip().strip("()[]").split(",") if part.strip()]
     if not isinstance(value, (list, tuple)):
         raise UserError(f"{where} must be a list such as 8,8, got {value!r}")
     return tuple(decode(entry, inner, where) for entry in value)
 
 
 def _decode_bool(value: Any, where: str) -> bool:
-    words = {"true": True, "yes": True, "1": True, "false": False, "no": False, "0": False}
+    meanings = {"true": True, "yes": True, "1": True, "false": False, "no": False, "0": False}
     if isinstance(value, bool):
         return value
-    if isinstance(value, str) and value.lower() in words:
-        return words[value.lower()]
+    if isinstance(value, str) and value.lower() in meanings:
+        return meanings[value.lower()]
     raise UserError(f"{where} must be true or false, got {value!r}")
 
 
@@ -193,7 +254,7 @@ def _decode_float(value: Any, where: str) -> float:
     except (TypeError, ValueError):
         raise UserError(f"{where} must be a number, got {value!r}") from None
     except OverflowError:
-        raise UserError(f"{where} must be finite, got a whole number beyond all floats") from None
+        raise UserError(f"{where} must be finite, got a whole number too large for a float") from None
     if not math.isfinite(number):
         raise UserError(f"{where} must be finite, got {value!r}")
     return number

@@ -1,4 +1,4 @@
-"""How long work takes: seconds on a device, the best of several, on one thread."""
+"""Timing of work on a device."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ T = TypeVar("T")
 
 
 def timed(work: Callable[[], T], device: torch.device | str = "cpu") -> tuple[T, float]:
-    """The result of ``work`` and its seconds, the device's queue empty before and after."""
+    """The result of ``work`` and its time in seconds; waits for the device before and after."""
     wait = torch.cuda.synchronize if torch.device(device).type == "cuda" else lambda: None
     wait()
     start = time.perf_counter()
@@ -23,14 +23,14 @@ def timed(work: Callable[[], T], device: torch.device | str = "cpu") -> tuple[T,
 
 
 def best_of(work: Callable[[], T], repeats: int, device: torch.device | str = "cpu") -> tuple[T, float]:
-    """The last result, and the least of ``repeats`` times in seconds."""
+    """The last result, and the shortest of ``repeats`` times in seconds."""
     runs = [timed(work, device) for _ in range(repeats)]
     return runs[-1][0], min(seconds for _, seconds in runs)
 
 
 @contextmanager
 def one_thread() -> Iterator[None]:
-    """Torch computes with one thread inside."""
+    """Inside, torch computes with one thread."""
     before = torch.get_num_threads()
     torch.set_num_threads(1)
     try:

@@ -56,7 +56,7 @@ def dataset(tmp_path) -> Path:
         (["plot", "solutoin", "x"], "did you mean 'solution'"),
         (["plot", "truncation", "ph41"], "did you mean 'phi41'"),
         (["plot", "truncation", "phi41", "-n", "0"], "-n must be at least 1, got 0"),
-        (["plot", "solution", "x.parquet", "-n", "3"], "-n and --seed are of studies"),
+        (["plot", "solution", "x.parquet", "-n", "3"], "-n and --seed are options of the studies"),
         (["bench", "data", "-n", "0"], "-n must be at least 1, got 0"),
         (["generate", "phi41", "--device", "mps"], "unknown device 'mps'; use cpu or cuda"),
         (["show", "etdrk4", "x=1"], "show etdrk4 takes no key=value; a scheme has no fields"),
@@ -210,7 +210,7 @@ def test_killed_and_typed_again_gives_the_same_bytes(tmp_path, how):
     _, err = process.communicate(timeout=60)
     assert process.returncode == (-9 if how == signal.SIGKILL else 130)
     if how == signal.SIGINT:
-        assert "goes on from there" in err and "Traceback" not in err
+        assert "continues from there" in err and "Traceback" not in err
     assert not list((tmp_path / "cut").glob("*.parquet"))
     done = start(tmp_path / "cut", 96)
     assert done.wait(timeout=120) == 0

@@ -18,7 +18,7 @@ import spdebench as sb
 from spdebench.cli.main import main
 
 EPOCHS = 400
-SMALL = ["width=8", "branch_depth=2", "trunk_depth=2", "batch=8", "stop=0"]
+SMALL = ["width=8", "branch_depth=2", "trunk_depth=2", "batch_size=8", "early_stop_patience=0"]
 
 
 def call(*words: object) -> int:
@@ -31,6 +31,23 @@ def call(*words: object) -> int:
 def data(tmp_path_factory) -> Path:
     phi = sb.equation("phi41", points=16, frames=10, steps=10, truncation=8)
     return sb.generate(phi, n=40, seed=0, out=tmp_path_factory.mktemp("data"))
+
+
+def test_old_names_train_the_same_run_and_are_told_in_one_line(data, tmp_path, capsys):
+    new = ["batch_size=8", "early_stop_patience=0", "learning_rate=1e-3"]
+    assert call("train", "deeponet", data, "width=4", "epochs=1", *new, "--out", tmp_path) == 0
+    capsys.readouterr()
+    old = ["batch=8", "early_stop_patience=0", "lr=1e-3"]
+    assert call("train", "deeponet", data, "width=4", "epochs=1", *old, "--out", tmp_path) == 0
+    captured = capsys.readouterr()
+    assert "there already" in captured.out and len(list(tmp_path.iterdir())) == 1
+    assert captured.err.splitlines() == [
+        "warning: 'batch' is now called 'batch_size'; the old name still works",
+        "warning: 'lr' is now called 'learning_rate'; the old name still works",
+    ]
+    assert call("sweep", "deeponet", data, "width=4", "epochs=1,2", *old, "--out", tmp_path) == 0
+    captured = capsys.readouterr()
+    assert len(captured.err.splitlines()) == 2 and "learning_rate=1e-3" in captured.out
 
 
 def test_train_evaluate_predict(data, tmp_path, capsys, monkeypatch):
@@ -67,12 +84,17 @@ def test_train_evaluate_predict(data, tmp_path, capsys, monkeypatch):
 
 
 def test_sweep(data, tmp_path, capsys):
-    assert call("sweep", "deeponet", data, *SMALL[1:], "epochs=2", "width=4,8", "lr=1e-3,1e-2", "--out", tmp_path) == 0
+    assert (
+        call(
+            "sweep", "deeponet", data, *SMALL[1:], "epochs=2", "width=4,8", "learning_rate=1e-3,1e-2", "--out", tmp_path
+        )
+        == 0
+    )
     lines = capsys.readouterr().out.splitlines()
     rows = [line.split() for line in lines if "deeponet-phi41-" in line]
     assert len(rows) == 4 and [float(r[2]) for r in rows] == sorted(float(r[2]) for r in rows)
     width, lr = rows[0][:2]
-    assert lines[-1].startswith("next: spdebench train deeponet") and f"width={width} lr={lr}" in lines[-1]
+    assert lines[-1].startswith("next: spdebench train deeponet") and f"width={width} learning_rate={lr}" in lines[-1]
     assert not list(tmp_path.glob("*/record.json"))
     assert call("status", "--runs", tmp_path, "--results", tmp_path / "none", "--data", tmp_path, "--json") == 0
     (found,) = json.loads(capsys.readouterr().out)["tables"]
@@ -91,11 +113,11 @@ def test_sweep(data, tmp_path, capsys):
         (["train", "deeponet", "DATA", "--inputs", "u0+xi"], "generate with kappa=0.1"),
         (["train", "deeponet", "missing.parquet"], "no such dataset"),
         (["train", "deeponet", "DATA", "--out", "/proc/runs"], "cannot write into /proc/runs"),
-        (["train", "deeponet", "DATA", "lr=1e30", "epochs=4", *SMALL], "loss became non-finite at epoch"),
+        (["train", "deeponet", "DATA", "learning_rate=1e30", "epochs=4", *SMALL], "loss became non-finite at epoch"),
         (["train", "deeponet", "DATA", "--device", "cuda"], "use --device cpu"),
-        (["sweep", "deeponet", "DATA", "lr=1e-3"], "nothing to search"),
+        (["sweep", "deeponet", "DATA", "learning_rate=1e-3"], "nothing to search"),
         (["sweep", "deeponet", "DATA", "n=10,20"], "one task"),
-        (["train", "deeponet", "DATA", "--checkpoint", "-1"], "checkpoint is seconds, at least 0, got -1"),
+        (["train", "deeponet", "DATA", "--checkpoint", "-1"], "checkpoint is a time in seconds, at least 0, got -1"),
         (["evaluate", "DATA"], "--truth FILE"),
         (["predict", "nowhere", "DATA", "--out", "u.txt"], "--out is a .npy file, got u.txt"),
         (["evaluate", "."], "no such run"),
@@ -150,7 +172,7 @@ def test_killed_and_typed_again_equals_uninterrupted(data, tmp_path):
     wait_for_epochs(cut, done + 5)
     other.send_signal(signal.SIGINT)
     _, err = other.communicate(timeout=60)
-    assert other.returncode == 130 and "goes on from there" in err and "Traceback" not in err
+    assert other.returncode == 130 and "continues from there" in err and "Traceback" not in err
     assert epochs(cut) < EPOCHS
     run = sb.train("deeponet", sb.Task(data), out=cut, config=config, epochs=EPOCHS, **values)
     assert all(torch.equal(run.model.state_dict()[k], v) for k, v in whole.model.state_dict().items())

@@ -108,3 +108,13 @@ def test_strong_order_one_for_fixed_truncation(edition):
     steps = (64, 128, 256, 512)
     errors = [(final(paths_at(eq, s), range(16)) - exact).square().mean(-1) for s in steps]
     assert_order(slope(torch.stack(errors)), 1.0)
+
+
+def test_normal_form_of_another_flux_is_a_rescaling() -> None:
+    """u solves u_t = -u_xxx + 3 (u^2)_x + sigma dW iff u/2 solves it with the flux 6 (u^2)_x and the noise sigma/2."""
+    double = type("Double", (KdV,), {"quadratic_dispersion": lambda self: (self.dispersion, 6.0)})
+    fields = {"points": 32, "truncation": 8, "steps": 10, "frames": 10, "horizon": 0.1}
+    eq = KdV(**fields)
+    paths = simulate(eq, 0, range(2), out_dtype=torch.float64)
+    half = solve(double(**fields), paths.u0 / 2, paths.dw / 2)
+    torch.testing.assert_close(half, paths.u / 2, rtol=0, atol=1e-12)

@@ -24,7 +24,7 @@ def direct_sum(basis, z: torch.Tensor, grid: Grid) -> np.ndarray:
         for member in range(2):
             if int(basis.index[p, member]) == 0:
                 continue
-            k = basis.members[p, member].tolist()
+            k = basis.function_wavevectors[p, member].tolist()
             if not grid.periodic:
                 wave = math.prod(2 / length for length in grid.lengths) ** 0.5
                 for ki, xi in zip(k, x, strict=True):
@@ -90,7 +90,7 @@ def test_covariance_is_the_sum_of_eigenfunctions(name, boundary):
     """E W(T,x)W(T,y) = T sum lambda_q phi_q(x) phi_q(y) with lambda = exp(-|k|^2/4): 4.8 standard errors, n = 4000."""
     n, horizon, grid = 4000, 0.3, Grid.unit(6, 2, boundary)
     basis = make_basis(name, 4, 2)
-    roots = spectra.gaussian(basis.members.to(torch.float64), 0.25).sqrt()
+    roots = spectra.gaussian(basis.function_wavevectors.to(torch.float64), 0.25).sqrt()
     w = Wiener(basis, roots, grid).increments(11, range(n), 6, horizon).sum(1).flatten(1)
     unit = torch.eye(2 * basis.pairs, dtype=torch.float64).reshape(-1, basis.pairs, 2) * roots
     phi = basis.physical(torch.view_as_complex(unit), grid).flatten(1)

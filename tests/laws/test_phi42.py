@@ -24,7 +24,7 @@ class Linear(Phi42):
     def drift(self, grid, device="cpu"):
         return torch.zeros_like
 
-    def masses(self):
+    def counterterm_rates(self):
         return ()
 
     def initial(self, grid, seed, samples, device="cpu"):

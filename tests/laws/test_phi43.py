@@ -22,7 +22,7 @@ class Linear(Phi43):
     def drift(self, grid, device="cpu"):
         return torch.zeros_like
 
-    def masses(self):
+    def counterterm_rates(self):
         return ()
 
 

@@ -18,7 +18,7 @@ import torch
 from hostile import in_little_memory
 from test_fuzz_data import SPEC, forged, texts_of
 
-from spdebench import spec
+from spdebench import spec, tensors
 from spdebench.data import generate, splice
 from spdebench.tasks import Task
 from spdebench.training import checkpoints, open_run, train
@@ -135,6 +135,23 @@ def test_tensors_larger_than_their_file(tmp_path):
     assert said[0] == "taken" and all(line.startswith("refused:") for line in said[1:]), said
 
 
+def safetensors_of(path: Path, shape: list[int], offsets: list[int]) -> Path:
+    """A file of 64 bytes of data whose header declares one tensor of this shape."""
+    header = {"t": {"dtype": "F32", "shape": shape, "data_offsets": offsets}}
+    header |= {"__metadata__": {"content": '{"weights": {"$tensor": "t", "complex": false}}', "checksum": "0"}}
+    text = json.dumps(header).encode()
+    path.write_bytes(struct.pack("<Q", len(text)) + text + bytes(64))
+    return path
+
+
+def test_safetensors_that_declare_more_than_they_hold(tmp_path):
+    declared = [([16], [0, 64]), ([10**6], [0, 64]), ([10**12], [0, 4 * 10**12]), ([2**62, 4], [0, 64]), ([0], [0, 0])]
+    paths = [safetensors_of(tmp_path / f"{k}.safetensors", *each) for k, each in enumerate(declared)]
+    (tmp_path / "header.safetensors").write_bytes(struct.pack("<Q", 2**60) + bytes(64))
+    said = in_little_memory("checkpoints.load(x, 'x')", [*paths, tmp_path / "header.safetensors"])
+    assert all(line.startswith("refused:") for line in said) and "checksum" in said[0], said
+
+
 def test_a_run_that_asks_for_a_giant(tmp_path, native):
     """The weights on the disk bound the model that is built for them."""
     small = {"width": 4, "modes": (2, 2), "layers": 1}
@@ -146,8 +163,8 @@ def test_a_run_that_asks_for_a_giant(tmp_path, native):
         folders.append(tmp_path / f"giant{k}")
         folders[-1].mkdir()
         (folders[-1] / "spec.json").write_text(json.dumps(values))
-        content = torch.load(run.path / "best.pt", weights_only=True)
-        checkpoints.save(folders[-1] / "best.pt", content, open_run(folders[-1]).spec.digest)
+        content = tensors.load(run.weights_file)
+        checkpoints.save(folders[-1] / "best.safetensors", content, open_run(folders[-1]).spec.digest)
     said = in_little_memory("open_run(x).model", folders)
     assert said[0] == "taken" and all(line.startswith("refused:") for line in said[1:]), said
 

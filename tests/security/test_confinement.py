@@ -111,11 +111,11 @@ def test_beginning_anew_follows_no_link(tmp_path, precious):
     spec = plan("fno", equation("phi41", points=16, truncation=8, frames=4, steps=4))
     run = Run(tmp_path / spec.name, spec)
     claim(run, resume=True)
-    for name in ("last.pt", "best.pt", "log.jsonl"):
+    for name in ("last.safetensors", "best.safetensors", "last.pt", "best.pt", "log.jsonl"):
         run.file(name).symlink_to(precious)
     run.file("tensorboard").symlink_to(precious.parent)
     claim(run, resume=False)
-    assert precious.read_text() == "mine" and not run.file("last.pt").is_symlink()
+    assert precious.read_text() == "mine" and not run.file("last.safetensors").is_symlink()
 
 
 def test_writing_follows_no_link(tmp_path, precious):

@@ -27,7 +27,7 @@ from spdebench.report.tables import FORMATS, render
 from spdebench.tasks import Task, TaskSpec
 from spdebench.training import open_run, train
 from spdebench.training.options import TrainOptions
-from spdebench.training.words import alternatives, sort_words
+from spdebench.training.overrides import alternatives, sort_overrides
 from tiny_tables import made_up, tiny_table
 
 
@@ -74,7 +74,10 @@ def test_a_forged_run(run_files, place, name, steps):
 
 
 @cases(250)
-@given(st.sampled_from(("spec.json", "log.jsonl", "best.pt", "record.json", "scores.json", "predictions.npy")), edits)
+@given(
+    st.sampled_from(("spec.json", "log.jsonl", "best.safetensors", "record.json", "scores.json", "predictions.npy")),
+    edits,
+)
 def test_a_damaged_run(run_files, place, name, steps):
     folder = place / "damaged"
     folder.mkdir(exist_ok=True)
@@ -83,18 +86,28 @@ def test_a_damaged_run(run_files, place, name, steps):
     look_all_over(folder)
 
 
+@pytest.fixture(scope="module")
+def checkpoint_files(run_files, tmp_path_factory) -> tuple[dict[str, Any], dict[str, bytes]]:
+    """A checkpoint, and its files as this version and as earlier ones wrote them."""
+    path = tmp_path_factory.mktemp("checkpoint") / "best.safetensors"
+    path.write_bytes(run_files["best.safetensors"])
+    content, old = tensors.load(path), io.BytesIO()
+    torch.save(content, old)
+    return content["weights"], {"new": path.read_bytes(), "old": old.getvalue()}
+
+
 @cases(900)
-@given(edits)
-def test_a_damaged_checkpoint(run_files, place, steps):
-    """What is read has the weights that were written: the archive's checksums cover them."""
-    path = place / "damaged.pt"
-    path.write_bytes(edited(run_files["best.pt"], steps))
+@given(st.sampled_from(("new", "old")), edits)
+def test_a_damaged_checkpoint(checkpoint_files, place, version, steps):
+    """What is read has the weights that were written: the file's checksums cover them."""
+    whole, files = checkpoint_files
+    path = place / "damaged.safetensors"
+    path.write_bytes(edited(files[version], steps))
     try:
         found = tensors.load(path)
     except (OSError, ValueError) as error:
         assert "\n" not in str(error)
         return
-    whole = torch.load(io.BytesIO(run_files["best.pt"]), weights_only=True)["weights"]
     for key, value in found["weights"].items():
         assert torch.equal(value, whole[key])
 
@@ -197,9 +210,9 @@ def test_any_value_for_any_option(cls, data):
 @cases(200)
 @given(st.lists(st.text(max_size=20), max_size=4), st.text(max_size=8))
 def test_any_words(words, key):
-    found = obeys_the_law(lambda: spec.parse_words([*words, f"{key}=1"]))
+    found = obeys_the_law(lambda: spec.parse_overrides([*words, f"{key}=1"]))
     if found is not None:
-        obeys_the_law(lambda: sort_words("fno", found))
+        obeys_the_law(lambda: sort_overrides("fno", found))
         obeys_the_law(lambda: alternatives("fno", found))
 
 

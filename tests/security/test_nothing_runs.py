@@ -86,9 +86,14 @@ def test_a_checkpoint_calls_no_constructor_but_those_of_tensors(tmp_path, protoc
 
 def test_what_we_write_we_read(tmp_path):
     kinds = [torch.float32, torch.float64, torch.float16, torch.bfloat16, torch.int64, torch.bool, torch.complex64]
-    content = {"t": [torch.ones(3).to(kind) for kind in kinds], "n": {0: 1.5, "a": None}, "s": "text", "l": (1, True)}
-    tensors.save(tmp_path / "x.pt", content)
-    found = tensors.load(tmp_path / "x.pt")
+    content = {"t": [torch.ones(3).to(kind) for kind in kinds], "n": {"b": 1.5, "a": None}, "s": "text", "l": [1, True]}
+    tied, strided = torch.arange(6.0), torch.arange(6.0).reshape(2, 3).T
+    content |= {"tied": [tied, tied], "part": tied[2:], "strided": strided, "scalar": torch.tensor(2), "none": {}}
+    tensors.save(tmp_path / "x.safetensors", content)
+    found = tensors.load(tmp_path / "x.safetensors")
+    for a, b in zip(found["tied"], content["tied"], strict=True):
+        assert torch.equal(a, b)
+    assert all(torch.equal(found[key], content[key]) for key in ("part", "strided", "scalar")) and found["none"] == {}
     assert [t.dtype for t in found["t"]] == kinds and all(
         torch.equal(a, b) for a, b in zip(found["t"], content["t"], strict=True)
     )
@@ -159,13 +164,13 @@ def test_json_from_files_is_bounded():
 
 def test_kept_features_are_read_as_features_or_computed_again(tmp_path, mark):
     good = {"a": torch.ones(3, 2), "b": torch.zeros(3)}
-    tensors.save(tmp_path / "good.pt", good)
-    assert features._read(tmp_path / "good.pt", 3).keys() == good.keys()
-    wrong = [{"a": torch.ones(2, 2)}, {"a": torch.ones(1, 2).expand(3, 2)}, {"a": "text"}, {"a": torch.tensor(1.0)}]
+    tensors.save(tmp_path / "good.safetensors", good)
+    assert features._read(tmp_path / "good.safetensors", 3).keys() == good.keys()
+    wrong = [{"a": torch.ones(2, 2)}, {"a": "text"}, {"a": torch.tensor(1.0)}]
     for content in wrong:
-        tensors.save(tmp_path / "wrong.pt", content)
+        tensors.save(tmp_path / "wrong.safetensors", content)
         with pytest.raises(ValueError, match="is no feature"):
-            features._read(tmp_path / "wrong.pt", 3)
+            features._read(tmp_path / "wrong.safetensors", 3)
     torch.save({"a": Payload(mark)}, tmp_path / "evil.pt")
     with pytest.raises(ValueError):
         features._read(tmp_path / "evil.pt", 3)

@@ -73,7 +73,7 @@ def test_a_device_that_is_not_here(monkeypatch):
     monkeypatch.setattr(gen.torch.cuda, "device_count", lambda: 2)
     for device in ("cpu", "cuda", "cuda:1"):
         gen.check_device(device)
-    with pytest.raises(UserError, match="device cuda:2 was asked for, but the last one here is cuda:1"):
+    with pytest.raises(UserError, match="this machine has no device cuda:2; its last one is cuda:1"):
         gen.check_device("cuda:2")
     for device in ("mps", "meta", "tpu", ""):
         with pytest.raises(UserError, match=f"unknown device '{device}'"):

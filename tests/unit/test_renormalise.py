@@ -62,7 +62,7 @@ class LinearSquare(Phi42):
     def drift(self, grid, device="cpu"):
         return torch.zeros_like
 
-    def masses(self):
+    def counterterm_rates(self):
         return ()
 
 
@@ -73,7 +73,7 @@ class LinearLattice(Phi43):
     def drift(self, grid, device="cpu"):
         return torch.zeros_like
 
-    def masses(self):
+    def counterterm_rates(self):
         return ()
 
 
@@ -191,21 +191,21 @@ def test_growth_on_finer_lattices() -> None:
 # --- counter-terms of the equations -------------------------------------------------------------------------------
 @pytest.mark.parametrize("name", ["phi42", "phi43"])
 @pytest.mark.parametrize("edition", ["paper", "converged"])
-def test_masses_cover_the_noise_intervals(name: str, edition: str) -> None:
+def test_counterterm_rates_cover_the_noise_intervals(name: str, edition: str) -> None:
     eq = equation(name, edition=edition)
-    assert eq.replace(renormalisation="none").masses() == []
+    assert eq.replace(renormalisation="none").counterterm_rates() == []
     for kind in ("paper", "exact"):
-        masses = np.array(eq.replace(renormalisation=kind).masses())
-        assert len(masses) == eq.noise_steps and np.all(np.diff(masses) > 0)
-        assert abs(masses[0]) < 1e-12 if edition == "paper" else masses[0] > 0
+        rates = np.array(eq.replace(renormalisation=kind).counterterm_rates())
+        assert len(rates) == eq.noise_steps and np.all(np.diff(rates) > 0)
+        assert abs(rates[0]) < 1e-12 if edition == "paper" else rates[0] > 0
 
 
-def test_masses_are_the_formulas() -> None:
-    a = Phi42(renormalisation="paper").masses()
+def test_counterterm_rates_are_the_formulas() -> None:
+    a = Phi42(renormalisation="paper").counterterm_rates()
     assert a[100] == pytest.approx(3 * float(renormalise.ball_variance(Phi42(), at(0.01))))
     eq = Phi43(sigma=0.5)
     c0, c1 = (float(f(eq, at(100 * 1.384e-4))) for f in (renormalise.lattice_c0, renormalise.lattice_c1))
-    assert eq.masses()[100] == pytest.approx(3 * 0.25 * c0 - 9 * 0.0625 * c1)
+    assert eq.counterterm_rates()[100] == pytest.approx(3 * 0.25 * c0 - 9 * 0.0625 * c1)
 
 
 def test_constants_for_the_reader() -> None:

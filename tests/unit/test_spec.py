@@ -2,6 +2,12 @@
 
 from __future__ import annotations
 
+import dataclasses
+import subprocess
+import sys
+import warnings
+from dataclasses import dataclass, field
+
 import pytest
 
 from spdebench import spec
@@ -37,7 +43,7 @@ from spdebench.errors import UserError
 )
 def test_bad_fields_are_one_clear_line(words, message):
     with pytest.raises(UserError, match=message) as caught:
-        spec.build(EQUATIONS["phi41"], spec.parse_words(words), "phi41")
+        spec.build(EQUATIONS["phi41"], spec.parse_overrides(words), "phi41")
     assert "\n" not in str(caught.value)
 
 
@@ -54,7 +60,9 @@ def test_kinds_of_noise_and_boundary_that_an_equation_lacks():
 
 
 def test_numbers_from_words_and_from_python_are_the_same_spec():
-    by_words = spec.build(EQUATIONS["phi41"], spec.parse_words(["sigma=1", "truncation=64", "horizon=5e-2"]), "phi41")
+    by_words = spec.build(
+        EQUATIONS["phi41"], spec.parse_overrides(["sigma=1", "truncation=64", "horizon=5e-2"]), "phi41"
+    )
     assert by_words == equation("phi41", sigma=1.0, truncation=64)
     assert spec.digest(by_words) == spec.digest(equation("phi41", sigma=1, truncation=64))
 
@@ -92,6 +100,55 @@ def test_a_foreign_identity_is_refused(change):
     values = DatasetSpec(equation=equation("phi41"), n=3).to_dict() | change
     with pytest.raises(UserError):
         from_dict(values)
+
+
+@dataclass(frozen=True)
+class Old:
+    stop: int = 3
+    sizes: tuple[int, ...] = (4, 5)
+
+
+@dataclass(frozen=True)
+class New:
+    """The same spec with a renamed and an added field."""
+
+    patience: int = field(default=3, metadata={"key": "stop"})
+    sizes: tuple[int, ...] = (4, 5)
+    sharp: bool = field(default=True, metadata={"legacy": False})
+
+
+def test_a_renamed_and_an_added_field_change_no_hash():
+    assert spec.to_dict(Old()) == dataclasses.asdict(Old())
+    assert spec.canonical_json(New(sharp=False)) == spec.canonical_json(Old()) == '{"sizes":[4,5],"stop":3}'
+    assert spec.digest(New()) != spec.digest(Old())
+    assert spec.canonical_json([{"inner": New(sharp=False)}]) == '[{"inner":{"sizes":[4,5],"stop":3}}]'
+
+
+def test_files_have_the_old_key_and_what_they_lack_is_the_legacy_value():
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert spec.build(New, {"stop": 7}, "spec", stored=True) == New(patience=7, sharp=False)
+        for value in (New(patience=9), New(sharp=False)):
+            assert spec.build(New, spec.to_dict(value), "spec", stored=True) == value
+    with pytest.raises(UserError, match="unknown key of spec 'patience'"):
+        spec.build(New, {"patience": 7}, "spec", stored=True)
+
+
+def test_users_may_give_the_old_name_and_are_told_the_new_one():
+    with pytest.warns(DeprecationWarning, match="'stop' is now called 'patience'") as told:
+        assert spec.build(New, {"stop": "7"}, "spec") == New(patience=7)
+    assert told[0].filename == __file__
+    with pytest.raises(UserError, match="'stop' is the old name of 'patience'; give 'patience' only"):
+        spec.build(New, {"patience": 1, "stop": 2}, "spec")
+    with pytest.raises(UserError, match="did you mean 'patience'"):
+        spec.build(New, {"patiense": 1}, "spec")
+
+
+def test_a_script_of_a_user_sees_the_warning_by_default():
+    code = "import spdebench as sb; from spdebench.training import options_for\n"
+    code += "from spdebench.models.bench.base import phi41_setting\noptions_for('fno', phi41_setting(), stop=3)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert "RenamedWarning: 'stop' is now called 'early_stop_patience'" in done.stderr
 
 
 def test_non_finite_numbers_have_no_identity():

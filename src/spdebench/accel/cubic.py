@@ -12,7 +12,7 @@ _BLOCK = 1024
 
 @triton.jit
 def _kernel(u, dw, growth, factors, out, count, stride, width, samples: tl.constexpr, block: tl.constexpr):
-    """Some points of some samples a program: no index is divided."""
+    """One program does some points of some samples, so that no index has to be divided."""
     row = (tl.program_id(0) * samples + tl.arange(0, samples))[:, None]
     at = (tl.program_id(1) * block + tl.arange(0, block))[None, :]
     inside = (row < count) & (at < width)

@@ -19,6 +19,7 @@ from spdebench.paper.base import AnySpec, Cell, Edition, Table, dataset_of, thir
 from spdebench.paper.catalogue import TABLES
 from spdebench.paper.figure_data import wanted as wanted_of_run
 from spdebench.records import Record, Records
+from spdebench.training.folder import checkpoint_file
 from spdebench.training.solver_row import SOLVER
 
 Status = Literal["done", "finished", "begun", "missing"]
@@ -94,11 +95,11 @@ def _job(
     if (folder / "record.json").exists():
         return Job(run, "finished", later, open_shifts, open_data)
     open_data = tuple(dict.fromkeys((*open_data, *_of_figures().get(run.digest, ()))))  # its folder may be gone later
-    if (folder / "best.pt").exists():  # trained, but not tested
+    if checkpoint_file(folder, "best").exists():  # trained, but not tested
         return Job(run, "begun", ONCE + later, open_shifts, open_data)
     whole = rates.seconds(run)
     done = _epochs_logged(folder / "log.jsonl")
-    if (folder / "last.pt").exists() and done:
+    if checkpoint_file(folder, "last").exists() and done:
         left = max(0.05, 1 - done / max(1.0, rates.epochs(run)))
         return Job(run, "begun", left * whole + later, open_shifts, open_data)
     return Job(run, "missing", whole + later, open_shifts, open_data)

@@ -261,7 +261,7 @@ def _trained(spec: RunSpec, unit: Unit) -> Run:
         checkpoint=CHECKPOINT,
         pause=lambda seconds: unit.deadline.left < seconds,
         cache=str(Path(unit.places.data) / "features"),
-        **spec.options,
+        **vars(spec.train_options),
     )
     if run.spec.digest != spec.digest:
         raise UserError(f"{spec.name} was trained as {run.name}: the plan and the protocol differ; report this")

@@ -9,7 +9,7 @@ import torch
 import typer
 
 from spdebench import spec
-from spdebench.cli.output import Device, Json, Words, print_json, print_table
+from spdebench.cli.output import Device, Json, SpecFields, at_least_one, print_json, print_table
 from spdebench.data.bench import bench_equation, standard_cases
 from spdebench.data.generate import check_device
 from spdebench.equations import EQUATIONS
@@ -26,10 +26,11 @@ app = typer.Typer(help="Speed as a ratio, measured in one run.", no_args_is_help
 @app.command()
 def data(
     equation: Annotated[str, typer.Argument(help="One equation instead of the standard cases.")] = "",
-    words: Words = None,
+    overrides: SpecFields = None,
     only: Annotated[str, typer.Option(help="One standard case, such as 'phi41' or 'phi41 dirichlet'.")] = "",
     n: Annotated[
-        int | None, typer.Option("-n", help="Samples of each case; by default enough for a steady rate.")
+        int | None,
+        typer.Option("-n", callback=at_least_one, help="Samples of each case; by default enough for a steady rate."),
     ] = None,
     device: Device = "cpu",
     as_json: Json = False,
@@ -37,12 +38,10 @@ def data(
     """Generation against its floor (as many normals, and the same transforms), ms a sample, one thread."""
     torch.set_num_threads(1)
     check_device(device)
-    if n is not None and n < 1:
-        raise UserError(f"-n must be at least 1, got {n}")
     if equation:
         cases = {
-            " ".join([equation, *(words or [])]): spec.build(
-                EQUATIONS[equation], spec.parse_words(words or []), equation
+            " ".join([equation, *(overrides or [])]): spec.build(
+                EQUATIONS[equation], spec.parse_overrides(overrides or []), equation
             )
         }
     else:

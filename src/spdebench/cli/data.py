@@ -15,6 +15,7 @@ from spdebench.data.card import card_facts, render_card
 from spdebench.data.published import export_published, import_published
 from spdebench.errors import UserError
 from spdebench.files import write_text
+from spdebench.tasks import TASK_TEXT
 
 app = typer.Typer(
     help="Look at, check, describe, import, export, fetch and upload dataset files.",
@@ -28,7 +29,7 @@ File = Annotated[Path, typer.Argument(help="A native dataset file.")]
 
 @app.command()
 def info(file: File, as_json: Json = False) -> None:
-    """Say what a file holds, reading its metadata only."""
+    """Describe a file; only its metadata are read."""
     ds = datasets.open_dataset(file)
     facts = {
         "file": str(file),
@@ -47,9 +48,8 @@ def info(file: File, as_json: Json = False) -> None:
         typer.echo(f"imported: {ds.identity['published']}")
     else:
         e = ds.equation
-        typer.echo(
-            f"{e.title}: {e.formula}\nedition {e.edition}, scheme {e.scheme}, seed {ds.spec.seed}, task {e.task}"
-        )
+        typer.echo(f"{e.title}: {e.formula}")
+        typer.echo(f"edition {e.edition}, scheme {e.scheme}, seed {ds.spec.seed}, task {TASK_TEXT[e.task]}")
         print_table([{"field": k, "value": v} for k, v in ds.identity["fields"].items()])
     print_table([{"column": k, "shape of a row": "x".join(map(str, v))} for k, v in ds.shapes.items()])
 
@@ -63,7 +63,7 @@ def verify(
     device: Device = "cpu",
     as_json: Json = False,
 ) -> None:
-    """Compare the checksums, solve samples again from their seeds and compare."""
+    """Compare all checksums, then solve samples again from the seed and compare them with the file."""
     torch.set_num_threads(1)
     ds = datasets.open_dataset(file)
     result = datasets.verify(ds, everything=everything, device=device)
@@ -72,7 +72,7 @@ def verify(
     else:
         typer.echo(f"{result.chunks} checksums match")
         if result.solved == 0:
-            typer.echo("imported file: it has no seed, nothing was solved again")
+            typer.echo("this file was imported and has no seed, so no sample was solved again")
         elif result.identical == result.solved:
             typer.echo(f"{result.solved} samples solved again from seed {ds.spec.seed}: the same bits")
         else:
@@ -89,11 +89,13 @@ def verify(
 def card(
     file: File,
     out: Annotated[Path | None, typer.Option(help="Write the card there instead of printing it.")] = None,
-    samples: Annotated[int, typer.Option(help="Samples solved in other ways to state the floor.")] = 16,
+    samples: Annotated[
+        int, typer.Option(help="Samples that are solved more finely to measure the discretisation error.")
+    ] = 16,
     device: Device = "cpu",
     as_json: Json = False,
 ) -> None:
-    """The card: what the data is, and how far it is from the truth."""
+    """Print the dataset card: what the data are, and how far they are from finer solutions."""
     if samples < 2:
         raise UserError(f"samples must be at least 2 for a standard error, got {samples}")
     torch.set_num_threads(1)
@@ -113,7 +115,7 @@ def import_(
     out: Annotated[Path, typer.Option(help="Folder for the native file.")] = Path("data"),
     variant: Annotated[str, typer.Option(help="auto, 1d, kdv, phi42 or ns.")] = "auto",
 ) -> None:
-    """Bring a published flat Parquet file in as a native one."""
+    """Convert a published flat Parquet file into a native one."""
     path = import_published(source, out, variant=variant)
     typer.echo(f"{path} ({size(path.stat().st_size)})\nnext: spdebench data info {path}")
 
@@ -136,7 +138,7 @@ def get(
     revision: Revision = "main",
     out: Annotated[Path, typer.Option(help="Folder for the file.")] = Path("data"),
 ) -> None:
-    """Fetch a file from the hub, compare its checksum; stopped, the same command goes on. Needs the extra hub."""
+    """Download a file from the hub and check it. Typed again, the command continues. Needs the extra hub."""
     path = hub.get(name, hub.Place(repo, revision), out)
     typer.echo(f"{path} ({size(path.stat().st_size)}), checksum right")
     native = hub.is_native(path)
@@ -148,9 +150,11 @@ def push(
     file: File,
     repo: Repo = "",
     revision: Revision = "main",
-    private: Annotated[bool, typer.Option("--private", help="If the repository is made now, make it private.")] = False,
-    samples: Annotated[int, typer.Option(help="Samples solved in other ways for a new card.")] = 16,
+    private: Annotated[
+        bool, typer.Option("--private", help="If the repository does not exist yet, make it private.")
+    ] = False,
+    samples: Annotated[int, typer.Option(help="Samples that are solved more finely if a card is to be made.")] = 16,
 ) -> None:
-    """Upload a dataset with its card to the hub; HF_TOKEN gives the right to. Needs the extra hub."""
+    """Upload a dataset with its card to the hub, with the token in HF_TOKEN. Needs the extra hub."""
     torch.set_num_threads(1)
     typer.echo(hub.push(file, hub.Place(repo, revision), private=private, samples=samples))

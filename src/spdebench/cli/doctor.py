@@ -1,4 +1,4 @@
-"""``spdebench doctor``: is this machine fit, and does it draw the noise that it should?"""
+"""``spdebench doctor``: checks the installation, and that this machine draws the right noise."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from spdebench.solvers import simulate, solve
 from spdebench.version import __version__
 
 _KNOWN_PAIR = complex(-0.06845878151150003, 0.3944845926876499)  # seed 0, sample 7, node 3, mode 5
-_NEEDED = ("torch", "numpy", "scipy", "pandas", "pyarrow", "typer", "rich", "matplotlib", "PyYAML", "Jinja2")
+_NEEDED = ("torch", "numpy", "scipy", "pandas", "pyarrow", "typer", "rich", "matplotlib", "safetensors", "Jinja2")
 _EXTRAS = {"fast-sig": "pysiglib"}
 
 
@@ -48,7 +48,7 @@ def doctor(as_json: Json = False) -> None:
     else:
         for key, value in facts.items():
             typer.echo(f"{key:<24} {value if value is not None else 'MISSING'}")
-        typer.echo("all is well" if not bad else f"problems: {', '.join(bad)}")
+        typer.echo("no problems found" if not bad else f"problems: {', '.join(bad)}")
     if bad:
         sys.exit(1)
 

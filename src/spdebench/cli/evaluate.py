@@ -30,12 +30,18 @@ def evaluate(
     rows: Annotated[str, typer.Option(help="Samples of the truth that were predicted, START:STOP.")] = "",
     metrics: Annotated[str, typer.Option(help="paper, default, all, or names with commas.")] = "default",
     no_t0: Annotated[bool, typer.Option("--no-t0", help="The prediction lacks the frame at t=0.")] = False,
-    floors: Annotated[bool, typer.Option("--floors", help="Add floors and ceilings of each metric.")] = False,
-    label: Annotated[str, typer.Option(help="Under which name a run keeps its scores on --truth.")] = "",
+    floors: Annotated[
+        bool,
+        typer.Option(
+            "--floors",
+            help="Also score an independent ensemble, a finer solution and trivial predictions, for comparison.",
+        ),
+    ] = False,
+    label: Annotated[str, typer.Option(help="Name under which a run stores its scores on --truth.")] = "",
     device: Device = "cpu",
     as_json: Json = False,
 ) -> None:
-    """Score a prediction: all metrics, intervals over test samples, and on request what the scores can mean."""
+    """Score a prediction with all metrics and confidence intervals, or show the scores of a run."""
     if not prediction.exists():
         raise UserError(f"no such file or folder: {prediction}")
     if prediction.is_dir():
@@ -51,6 +57,13 @@ def evaluate(
         raise UserError("--device is for a run's folder, which predicts; a prediction is scored on the processor")
     if truth is None:
         raise UserError("a prediction needs the dataset with the true u: --truth FILE")
+    _of_prediction(prediction, truth, rows, metrics, no_t0, floors, as_json)
+
+
+def _of_prediction(
+    prediction: Path, truth: Path, rows: str, metrics: str, no_t0: bool, floors: bool, as_json: bool
+) -> None:
+    """Print the scores of a predicted u, with reference values if ``floors``."""
     dataset = open_dataset(truth)
     predicted, true = read_prediction(prediction, dataset, rows, has_t0=not no_t0)
     chosen = metrics if metrics in ("paper", "default", "all") else metrics.split(",")

@@ -9,7 +9,7 @@ import torch
 import typer
 
 from spdebench import data, spec
-from spdebench.cli.output import Device, Engine, Json, Words, duration, print_json, size
+from spdebench.cli.output import Device, Engine, Json, SpecFields, duration, print_json, size
 from spdebench.data.generate import check_disk, check_folder, check_where, disk_bytes, estimate
 from spdebench.equations import EQUATIONS
 from spdebench.progress import Progress
@@ -17,35 +17,31 @@ from spdebench.progress import Progress
 
 def generate(
     equation: Annotated[str, typer.Argument(help="Name of the equation; see 'spdebench list equations'.")],
-    words: Words = None,
+    overrides: SpecFields = None,
     n: Annotated[int, typer.Option("-n", help="Number of samples.")] = 1200,
-    seed: Annotated[int, typer.Option(help="The realisation is a function of seed and sample.")] = 0,
+    seed: Annotated[int, typer.Option(help="Seed of the noise and of the initial data.")] = 0,
     out: Annotated[Path, typer.Option(help="Folder for the file.")] = Path("data"),
-    chunk: Annotated[int, typer.Option(help="Samples solved together (0: automatic); part of the identity.")] = 0,
+    chunk: Annotated[
+        int, typer.Option(help="Samples that are solved together (0: automatic); they are part of the dataset's spec.")
+    ] = 0,
     workers: Annotated[
-        int | None, typer.Option(help="Chunks at a time (local: 1; ray: what the cluster holds).")
+        int | None,
+        typer.Option(help="Chunks that are solved at the same time (local: 1; ray: as many as the cluster holds)."),
     ] = None,
     device: Device = "cpu",
     engine: Engine = "local",
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Say size and time, make nothing.")] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Estimate size and time; make nothing.")] = False,
     as_json: Json = False,
 ) -> None:
-    """Make a dataset: resumable, atomic, the same bytes for the same spec."""
+    """Make a dataset. Typed again, an interrupted command continues; the same spec always gives the same bytes."""
     torch.set_num_threads(1)
-    chosen = spec.build(EQUATIONS[equation], spec.parse_words(words or []), equation)
+    chosen = spec.build(EQUATIONS[equation], spec.parse_overrides(overrides or []), equation)
     identity = data.DatasetSpec(equation=chosen, n=n, seed=seed, chunk=chunk)
     path = out / identity.file_name
     check_where(device, engine)
     if dry_run:
         check_disk(identity, out)
-        file_bytes, seconds = estimate(identity, workers or 1, device)
-        facts = {"file": str(path), "bytes": file_bytes, "peak_disk_bytes": disk_bytes(identity), "seconds": seconds}
-        if as_json:
-            print_json(facts)
-        else:
-            peak = size(disk_bytes(identity))
-            typer.echo(f"{n} samples, about {size(file_bytes)} ({peak} while it is made), about {duration(seconds)}")
-            typer.echo(f"{path}")
+        _say_estimate(identity, path, workers or 1, device, as_json)
         return
     existed = path.exists()
     if not existed:
@@ -76,3 +72,16 @@ def generate(
         return
     typer.echo(f"{path} ({size(path.stat().st_size)}{', there already' if existed else ''})")
     typer.echo(f"next: spdebench data verify {path}")
+
+
+def _say_estimate(identity: data.DatasetSpec, path: Path, workers: int, device: str, as_json: bool) -> None:
+    """Print the size and the time of a generation."""
+    file_bytes, seconds = estimate(identity, workers, device)
+    peak = disk_bytes(identity)
+    if as_json:
+        print_json({"file": str(path), "bytes": file_bytes, "peak_disk_bytes": peak, "seconds": seconds})
+        return
+    typer.echo(
+        f"{identity.n} samples, about {size(file_bytes)} ({size(peak)} while it is made), about {duration(seconds)}"
+    )
+    typer.echo(f"{path}")

@@ -1,4 +1,4 @@
-"""The command ``spdebench``: collects the verbs, prints a user's mistake in one line and exits with 2."""
+"""The command ``spdebench``: it collects the subcommands; a user's mistake is one line and exit code 2."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from spdebench.cli import (
     train,
 )
 from spdebench.engines import keep_freed_memory
-from spdebench.errors import FoldingWarning, UserError
+from spdebench.errors import FoldingWarning, RenamedWarning, UserError
 from spdebench.registry import extend
 from spdebench.version import __version__
 
@@ -77,9 +77,10 @@ def common(
 
 
 def main(arguments: list[str] | None = None) -> None:
-    """Run the command line; every way out is an exit code."""
+    """Run the command line; it always ends with an exit code."""
     keep_freed_memory()
     warnings.showwarning = _one_line  # type: ignore[assignment]
+    warnings.simplefilter("always", RenamedWarning)
     try:
         code = app(arguments, standalone_mode=False)
     except UserError as error:
@@ -87,16 +88,16 @@ def main(arguments: list[str] | None = None) -> None:
     except KeyboardInterrupt:
         _interrupted()
     except MemoryError:
-        _fail("out of memory; use a smaller chunk= or fewer workers")
+        _fail("out of memory; use a smaller --chunk or fewer --workers")
     except BrokenPipeError:
         sys.exit(1)
     except Exception as error:
-        if type(error).__name__ == "NoArgsIsHelpError":  # a group without a word: the help is the message
+        if type(error).__name__ == "NoArgsIsHelpError":  # a group without a subcommand: the help is the message
             sys.stderr.write(f"{error.format_message().rstrip()}\n")  # type: ignore[attr-defined]
             sys.exit(2)
-        if hasattr(error, "format_message") and hasattr(error, "exit_code"):  # the parser's own complaints
+        if hasattr(error, "format_message") and hasattr(error, "exit_code"):  # errors of the parser
             _fail(" ".join(error.format_message().split()))
-        if type(error).__name__ == "Abort":  # the parser's word for Ctrl-C
+        if type(error).__name__ == "Abort":  # the parser's name for Ctrl-C
             _interrupted()
         raise
     if code == 130:  # the parser has caught Ctrl-C itself
@@ -105,7 +106,7 @@ def main(arguments: list[str] | None = None) -> None:
 
 
 def _interrupted() -> NoReturn:
-    sys.stderr.write("\ninterrupted; what is finished is kept, the same command goes on from there\n")
+    sys.stderr.write("\ninterrupted; what is finished is kept, and the same command continues from there\n")
     sys.exit(130)
 
 
@@ -115,7 +116,7 @@ def _fail(message: str) -> NoReturn:
 
 
 def _one_line(message: Any, category: type[Warning], filename: str, lineno: int, *rest: Any) -> None:
-    origin = "" if issubclass(category, FoldingWarning) else f" ({filename}:{lineno})"
+    origin = "" if issubclass(category, FoldingWarning | RenamedWarning) else f" ({filename}:{lineno})"
     sys.stderr.write(f"warning: {message}{origin}\n")
 
 

@@ -1,4 +1,4 @@
-"""How verbs speak: aligned tables for people, one JSON document for programs."""
+"""Output and options that the commands share: aligned tables for people, one JSON document for programs."""
 
 from __future__ import annotations
 
@@ -9,14 +9,27 @@ from typing import Annotated, Any
 
 import typer
 
+from spdebench.errors import UserError
+
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON document instead of text.")]
 Device = Annotated[str, typer.Option("--device", help="cpu or cuda.")]
-Engine = Annotated[str, typer.Option("--engine", help="local, or ray: its own Ray, or the cluster at RAY_ADDRESS.")]
-Words = Annotated[list[str] | None, typer.Argument(metavar="[KEY=VALUE]...", help="Fields of the spec.")]
+Engine = Annotated[
+    str, typer.Option("--engine", help="local, or ray: on the cluster at RAY_ADDRESS, or a Ray started here.")
+]
+SpecFields = Annotated[
+    list[str] | None, typer.Argument(metavar="[KEY=VALUE]...", help="Fields; 'spdebench show NAME' lists them.")
+]
+
+
+def at_least_one(n: int | None) -> int | None:
+    """Check the value of ``-n``; to be given to an option as its callback."""
+    if n is not None and n < 1:
+        raise UserError(f"-n must be at least 1, got {n}")
+    return n
 
 
 def print_json(value: Any) -> None:
-    """One JSON document; what is not finite is null."""
+    """Print one JSON document; numbers that are not finite become null."""
     typer.echo(json.dumps(_plain(value), indent=2, allow_nan=False))
 
 
@@ -31,7 +44,7 @@ def _plain(value: Any) -> Any:
 
 
 def print_table(rows: Sequence[dict[str, Any]]) -> None:
-    """Rows with the same keys as columns, numbers to four digits."""
+    """Print rows with the same keys as an aligned table, numbers to four digits."""
     if not rows:
         return
     cells = [[_text(v) for v in row.values()] for row in rows]
@@ -48,7 +61,7 @@ def _text(value: Any) -> str:
 
 
 def size(count: float) -> str:
-    """Bytes for people."""
+    """A number of bytes as text: ``1.5 MB``."""
     for unit in ("B", "kB", "MB", "GB"):
         if count < 1000:
             return f"{count:.3g} {unit}"
@@ -57,7 +70,7 @@ def size(count: float) -> str:
 
 
 def duration(seconds: float) -> str:
-    """Seconds for people."""
+    """A time as text: ``3 min 05 s``."""
     if seconds < 60:
         return f"{seconds:.2g} s"
     return f"{int(seconds) // 60} min {int(seconds) % 60:02d} s" if seconds < 3600 else f"{seconds / 3600:.1f} h"

@@ -10,7 +10,7 @@ import torch
 import typer
 
 from spdebench import report, spec
-from spdebench.cli.output import Words, print_table
+from spdebench.cli.output import SpecFields, at_least_one, print_table
 from spdebench.data import open_dataset
 from spdebench.equations import EQUATIONS
 from spdebench.errors import UserError, unknown
@@ -22,25 +22,29 @@ from spdebench.report.paper_figures import FIGURES
 
 
 def plot(
-    kind: Annotated[str, typer.Argument(help="See 'spdebench list plots'.")],
+    kind: Annotated[str, typer.Argument(help="Kind of plot; see 'spdebench list plots'.")],
     target: Annotated[
-        str, typer.Argument(help="A dataset file; for studies of an equation, its name; for figures of runs, nothing.")
+        str, typer.Argument(help="A dataset file; for a study of an equation, its name; for a figure of runs, nothing.")
     ] = "",
-    words: Words = None,
-    out: Annotated[Path | None, typer.Option(help="PNG, SVG or PDF file; by default KIND-TARGET.png here.")] = None,
-    n: Annotated[int | None, typer.Option("-n", help="Samples of a study (each has its own default).")] = None,
+    overrides: SpecFields = None,
+    out: Annotated[
+        Path | None, typer.Option(help="PNG, SVG or PDF file; by default KIND-TARGET.png in the current folder.")
+    ] = None,
+    n: Annotated[
+        int | None, typer.Option("-n", callback=at_least_one, help="Samples of a study (each has its own default).")
+    ] = None,
     seed: Annotated[int | None, typer.Option(help="Seed of a study; by default 0.")] = None,
     results: Annotated[Path, typer.Option(help="Figures of runs: folder of run records.")] = Path("results"),
     runs: Annotated[Path, typer.Option(help="Figures of runs: folder of runs.")] = Path("runs"),
 ) -> None:
     """Draw a picture of a dataset, a study of an equation, or a figure of the paper from runs."""
     torch.set_num_threads(1)
-    if n is not None and n < 1:
-        raise UserError(f"-n must be at least 1, got {n}")
     if (n is not None or seed is not None) and kind in (FIGURES.keys() | report.KINDS.keys()) - report.TABLES.keys():
-        raise UserError(f"-n and --seed are of studies of an equation ({', '.join(report.TABLES)}), not of plot {kind}")
+        raise UserError(
+            f"-n and --seed are options of the studies {', '.join(report.TABLES)}; plot {kind} does not take them"
+        )
     if kind in FIGURES:
-        if target or words:
+        if target or overrides:
             raise UserError(f"plot {kind} is drawn from runs and takes no '{target}'; give --results and --runs")
         _paper(kind, out or Path(f"{kind}.png"), results, runs)
         return
@@ -53,7 +57,7 @@ def plot(
     path = out or Path(f"{kind}-{Path(target).stem}.png")
     table = None
     if "equation" in inspect.signature(draw).parameters:
-        fields = spec.parse_words(words or [])
+        fields = spec.parse_overrides(overrides or [])
         if kind == "truncation":
             fields = {"sigma": "1", **fields}  # the paper's figure
         equation = spec.build(EQUATIONS[target], fields, target)
@@ -61,8 +65,8 @@ def plot(
         figure = draw(equation, **options)
         table = report.TABLES[kind](equation, **options)
     else:
-        if words:
-            raise UserError(f"plot {kind} takes a dataset file and no fields; got {' '.join(words)}")
+        if overrides:
+            raise UserError(f"plot {kind} takes a dataset file and no fields; got {' '.join(overrides)}")
         figure = draw(open_dataset(target))
     report.save(figure, path)
     if table is not None:
@@ -71,10 +75,10 @@ def plot(
 
 
 def _paper(name: str, path: Path, results: Path, runs: Path) -> None:
-    """Draw what there is, and say what is not and how to get it."""
+    """Draw the runs that there are; list the missing ones and the commands that make them."""
     drawn = FIGURES[name](fill(find(name), store.read(results)), lambda run: runs / run.name)
     if drawn.figure is None:
-        raise UserError(f"nothing to draw of {name} yet; make its runs with 'spdebench table {name} --run'")
+        raise UserError(f"there are no runs of {name} yet; make them with 'spdebench table {name} --run'")
     report.save(drawn.figure, path)
     typer.echo(f"{path}")
     for what, command in drawn.missing:
@@ -82,7 +86,7 @@ def _paper(name: str, path: Path, results: Path, runs: Path) -> None:
 
 
 def _unknown(kind: str) -> UserError:
-    """A figure of the data alone is a study with certain fields: its command says which."""
+    """The error for an unknown plot. A figure that shows data only is drawn by another command, which is named."""
     draw = next((t.draw for t in TABLES if t.name == kind), ())
     if draw:
         return UserError(f"figure {kind} is drawn by: {'; '.join(draw)}")

@@ -1,4 +1,4 @@
-"""``spdebench predict``: what a trained model makes of a dataset's noise."""
+"""``spdebench predict``: the predictions of a trained model for a dataset."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def predict(
     start, stop = parse_rows(rows, len(dataset))
     part = part_for(opened, dataset, "rows", rows=slice(start, stop))
     check_part(opened, part)
-    prediction = predict_part(opened.model.to(device), part).numpy()
+    prediction = predict_part(opened.model.to(device), part, progress=None).numpy()
     with replacing(out) as temporary, temporary.open("wb") as file:
         np.save(file, prediction)
     if as_json:

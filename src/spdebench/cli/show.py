@@ -1,4 +1,4 @@
-"""``spdebench list`` and ``spdebench show``: what there is, and what it is."""
+"""``spdebench list`` and ``spdebench show``: the equations, models, metrics, schemes, tables and plots there are."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Annotated, Any
 import typer
 
 from spdebench import spec
-from spdebench.cli.output import Json, Words, print_json, print_table, size
+from spdebench.cli.output import Json, SpecFields, print_json, print_table, size
 from spdebench.data import DatasetSpec
 from spdebench.equations import EQUATIONS, Equation, equation, renormalise
 from spdebench.errors import UserError, unknown
@@ -22,7 +22,7 @@ from spdebench.paper.catalogue import table as find
 from spdebench.report import KINDS
 from spdebench.report.paper_figures import FIGURES
 from spdebench.solvers import SCHEMES
-from spdebench.tasks import default_setting, recommended
+from spdebench.tasks import TASK_TEXT, default_setting, recommended
 
 
 def _lists() -> dict[str, dict[str, str]]:
@@ -58,22 +58,22 @@ def list_names(
 
 def show(
     name: Annotated[str, typer.Argument(help="An equation, model, metric or scheme.")],
-    words: Words = None,
+    overrides: SpecFields = None,
     as_json: Json = False,
 ) -> None:
     """Show an equation with its spec and constants, a model with its counts, a metric with its formula, or a scheme."""
     if name in MODELS and name not in EQUATIONS:
-        _show_model(name, words or [], as_json)
+        _show_model(name, overrides or [], as_json)
         return
     if name in METRICS and name not in EQUATIONS:
-        _show_metric(name, words or [], as_json)
+        _show_metric(name, overrides or [], as_json)
         return
     if name in SCHEMES and name not in EQUATIONS:
-        _show_scheme(name, words or [], as_json)
+        _show_scheme(name, overrides or [], as_json)
         return
     if name not in EQUATIONS:
         raise unknown("equation, model, metric or scheme", name, [*EQUATIONS, *MODELS, *METRICS, *SCHEMES])
-    chosen = spec.build(EQUATIONS[name], spec.parse_words(words or []), name)
+    chosen = spec.build(EQUATIONS[name], spec.parse_overrides(overrides or []), name)
     facts = _equation_facts(chosen)
     if as_json:
         print_json(facts)
@@ -84,14 +84,15 @@ def show(
             typer.echo(title)
             for key, value in facts[title].items():
                 typer.echo(f"  {key:<22} {value:.6g}" if isinstance(value, float) else f"  {key:<22} {value}")
-    typer.echo(f"\nnext: spdebench generate {name} {' '.join(words or [])} -n 1200".replace("  ", " "))
+    typer.echo(f"\nnext: spdebench generate {name} {' '.join(overrides or [])} -n 1200".replace("  ", " "))
 
 
 def _equation_facts(equation: Equation) -> dict[str, Any]:
     identity = DatasetSpec(equation=equation, n=1)
     derived: dict[str, Any] = {
         "scheme": equation.scheme,
-        "task": equation.task,
+        "task": TASK_TEXT[equation.task],
+        "driving noise": equation.noise_label,
         "noise functions": equation.series().functions,
         "folds": bool(equation.folding_message()),
         "noise step": equation.horizon / equation.noise_steps,
@@ -111,9 +112,9 @@ def _first_line(cls: type) -> str:
     return (inspect.getdoc(cls) or "").splitlines()[0]
 
 
-def _show_model(name: str, words: list[str], as_json: bool) -> None:
-    """What a model can do, its parameters beside the paper's, and its settings for each equation."""
-    if words:
+def _show_model(name: str, overrides: list[str], as_json: bool) -> None:
+    """What a model can do, its number of parameters next to the paper's, and its settings for each equation."""
+    if overrides:
         raise UserError(f"show {name} takes no key=value; a model's settings follow from its data: spdebench train")
     cls = MODELS[name]
     facts: dict[str, Any] = {
@@ -177,15 +178,15 @@ def _settings(name: str) -> list[dict[str, Any]]:
     return rows
 
 
-def _show_scheme(name: str, words: list[str], as_json: bool) -> None:
-    if words:
+def _show_scheme(name: str, overrides: list[str], as_json: bool) -> None:
+    if overrides:
         raise UserError(f"show {name} takes no key=value; a scheme has no fields, its equations have them")
     text = inspect.getdoc(SCHEMES[name]) or ""
     print_json({"name": name, "formula": text}) if as_json else typer.echo(text)
 
 
-def _show_metric(name: str, words: list[str], as_json: bool) -> None:
-    metric = spec.build(METRICS[name], spec.parse_words(words), f"metric {name}")
+def _show_metric(name: str, overrides: list[str], as_json: bool) -> None:
+    metric = spec.build(METRICS[name], spec.parse_overrides(overrides), f"metric {name}")
     options = {key: getattr(metric, key) for key in spec.fields_of(METRICS[name])}
     if as_json:
         print_json({"name": name, "formula": METRICS[name].formula(), "options": options})

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 from typing import Any
 
@@ -11,15 +12,16 @@ from spdebench import spec
 from spdebench.cli.output import Device, Json, print_json, print_table
 from spdebench.cli.train import Cache, Data, Fields, Inputs, Mix, Model, Out, make_task
 from spdebench.errors import UserError
+from spdebench.progress import Progress
+from spdebench.training.overrides import alternatives, as_arguments, sort_overrides
 from spdebench.training.sweep import Trial
 from spdebench.training.sweep import sweep as search
-from spdebench.training.words import alternatives, as_words, sort_words
 
 
 def sweep(
     model: Model,
     data: Data,
-    words: Fields = None,
+    overrides: Fields = None,
     inputs: Inputs = "",
     mix: Mix = None,
     out: Out = Path("runs"),
@@ -27,21 +29,24 @@ def sweep(
     cache: Cache = None,
     as_json: Json = False,
 ) -> None:
-    """Train every combination of key=a,b,c and sort by validation; the test part is never read."""
-    choices = alternatives(model, spec.parse_words(words or []))
+    """Train every combination of key=a,b,c and sort them by validation error; the test part is never read."""
+    choices = alternatives(model, spec.parse_overrides(overrides or []))
     fixed = {key: values[0] for key, values in choices.items() if len(values) == 1}
     open_ = {key: values for key, values in choices.items() if len(values) > 1}
     if not open_:
-        raise UserError("nothing to search: give some key several values, such as lr=1e-3,3e-3,1e-2")
-    request = sort_words(model, fixed)
+        raise UserError("nothing to search: give some key several values, such as learning_rate=1e-3,3e-3,1e-2")
+    request = sort_overrides(model, fixed)
     task = make_task(data, inputs, mix, request)
     searched = {key: [value] for key, value in fixed.items() if key not in request.task} | open_
 
-    def report(number: int, total: int, values: dict[str, Any]) -> None:
-        if not as_json:
-            typer.echo(f"{number}/{total}  {as_words({key: values[key] for key in open_})}")
+    with Progress(math.prod(map(len, open_.values())), "combinations") as bar:
 
-    trials = search(model, task, searched, out=out, device=device, report=report, cache=cache)
+        def report(number: int, total: int, values: dict[str, Any]) -> None:
+            bar.advance(number - 1 - bar.done)  # it is called before each trial
+            if not as_json:
+                typer.echo(f"{number}/{total}  {as_arguments({key: values[key] for key in open_})}")
+
+        trials = search(model, task, searched, out=out, device=device, report=report, cache=cache)
     rows = [_row(trial, list(open_)) for trial in trials]
     if as_json:
         print_json(rows)
@@ -49,8 +54,8 @@ def sweep(
     print_table(rows)
     best = trials[0]
     if best.val is None:
-        raise UserError("every combination diverged; try a smaller lr")
-    given = as_words({**fixed, **{key: best.values[key] for key in open_}})
+        raise UserError("every combination diverged; try a smaller learning_rate")
+    given = as_arguments({**fixed, **{key: best.values[key] for key in open_}})
     more = f" --inputs {inputs}" * bool(inputs) + "".join(f" --mix {path}" for path in mix or [])
     typer.echo(f"next: spdebench train {model} {data} {given}{more} --out {out}")
 

@@ -20,6 +20,7 @@ from spdebench.paper.base import EDITIONS, Edition, Table
 from spdebench.paper.catalogue import TABLES
 from spdebench.paper.catalogue import table as find
 from spdebench.paper.fill import fill, narrowed
+from spdebench.progress import Progress
 from spdebench.records import Records, store
 from spdebench.records.summary import MAIN
 from spdebench.report.tables import FORMATS, render, tidy
@@ -146,15 +147,14 @@ def _run(
         within = f", at most {duration(budget)} now" if budget else ""
         cost = duration(sum(j.seconds for j in left) / (settings.workers or 1))
         typer.echo(f"{len(todo) - len(left)} runs are done, {len(left)} to make, about {cost}{within}")
-    done = 0
+    with Progress(len(left), "runs", enabled=settings.progress) as bar:
 
-    def report(outcome: RunOutcome) -> None:
-        nonlocal done
-        done += 1
-        if not as_json and outcome.state != "left":
-            typer.echo(f"{done}/{len(left)} {_line(outcome)}")
+        def report(outcome: RunOutcome) -> None:
+            bar.advance()
+            if not as_json and outcome.state != "left":
+                typer.echo(f"{bar.done}/{len(left)} {_line(outcome)}")
 
-    outcomes = fill_missing(todo, places, settings, budget=budget, report=report, campaign=campaign)
+        outcomes = fill_missing(todo, places, settings, budget=budget, report=report, campaign=campaign)
     states = Counter(o.state for o in outcomes)
     if as_json:
         print_json({"outcomes": [{"name": o.name, "state": o.state, "message": o.message} for o in outcomes]})

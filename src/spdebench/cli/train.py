@@ -9,42 +9,51 @@ import typer
 
 from spdebench import spec
 from spdebench.cli.output import Device, Json, duration, print_json
-from spdebench.tasks import Task
+from spdebench.tasks import TASK_TEXT, Task
 from spdebench.training import Run, RunSpec
 from spdebench.training import train as fit
 from spdebench.training.identity import identify
-from spdebench.training.words import Request, sort_words
+from spdebench.training.overrides import Overrides, sort_overrides
 
 Model = Annotated[str, typer.Argument(help="Name of the model; see 'spdebench list models'.")]
 Data = Annotated[Path, typer.Argument(help="The dataset file.")]
 Fields = Annotated[
     list[str] | None,
-    typer.Argument(metavar="[KEY=VALUE]...", help="Fields of the task, of the model and of the training, by name."),
+    typer.Argument(
+        metavar="[KEY=VALUE]...", help="Options of the task, of the model and of the training, matched by name."
+    ),
 ]
-Inputs = Annotated[str, typer.Option(help="xi or u0+xi; by default what the data have.")]
-Mix = Annotated[list[Path] | None, typer.Option(help="Another dataset to train on as well; may be given again.")]
-Out = Annotated[Path, typer.Option(help="Folder for the run's folder.")]
+Inputs = Annotated[
+    str, typer.Option(help="xi for the task xi -> u, u0+xi for (u0, xi) -> u; by default the task of the data.")
+]
+Mix = Annotated[
+    list[Path] | None, typer.Option(help="Another dataset to train on as well; the option may be repeated.")
+]
+Out = Annotated[Path, typer.Option(help="Folder in which the run gets a folder of its own.")]
 Checkpoint = Annotated[float, typer.Option(help="Seconds between checkpoints; 0: after each epoch.")]
-Cache = Annotated[Path | None, typer.Option(help="Folder in which costly features are kept between runs.")]
+Cache = Annotated[Path | None, typer.Option(help="Folder in which expensive features are kept between runs.")]
 
 
 def train(
     model: Model,
     data: Data,
-    words: Fields = None,
+    overrides: Fields = None,
     inputs: Inputs = "",
     mix: Mix = None,
     out: Out = Path("runs"),
     device: Device = "cpu",
-    no_resume: Annotated[bool, typer.Option("--no-resume", help="Begin an unfinished run anew.")] = False,
+    no_resume: Annotated[bool, typer.Option("--no-resume", help="Start an unfinished run from the beginning.")] = False,
     no_predictions: Annotated[bool, typer.Option("--no-predictions", help="Do not keep the test predictions.")] = False,
     checkpoint: Checkpoint = 30.0,
     cache: Cache = None,
-    tensorboard: Annotated[bool, typer.Option("--tensorboard", help="Write logs for TensorBoard too.")] = False,
+    tensorboard: Annotated[bool, typer.Option("--tensorboard", help="Also write logs for TensorBoard.")] = False,
     as_json: Json = False,
 ) -> None:
-    """Train a model, choose it on validation, score it once on the test part; resumable, never done twice."""
-    request = sort_words(model, spec.parse_words(words or []))
+    """Train a model, keep the weights with the best validation error, and score them once on the test part.
+
+    Typed again, the command continues an unfinished run and does not repeat a finished one.
+    """
+    request = sort_overrides(model, spec.parse_overrides(overrides or []))
     task = make_task(data, inputs, mix, request)
     planned = identify(model, task, request.config, request.options)
     there = (out / planned.name / "record.json").exists()
@@ -69,19 +78,19 @@ def train(
         _say_result(run, data, there)
 
 
-def make_task(data: Path, inputs: str, mix: list[Path] | None, request: Request) -> Task:
+def make_task(data: Path, inputs: str, mix: list[Path] | None, request: Overrides) -> Task:
     """The task that a command asks for."""
     fields: dict[str, Any] = {**request.task, **({"inputs": inputs} if inputs else {})}
     return Task([data, *(mix or [])], **fields)
 
 
 def announcement(planned: RunSpec, task: Task) -> str:
-    """What will be done, in one line."""
+    """One line that says what will be done."""
     count = planned.build().counts()["parameters"]
     size = f"{count:,} parameters" if count else "nothing to train"
     parts = f"{len(task.train)} samples to train on, {len(task.val)} to validate, {len(task.test)} to test"
     epochs = f"; up to {planned.options['epochs']} epochs" if planned.options["epochs"] else ""
-    return f"{planned.model}, {size}; task {task.spec.inputs} of {planned.equation}, {parts}{epochs}"
+    return f"{planned.model}, {size}; task {TASK_TEXT[task.spec.inputs]} of {planned.equation}, {parts}{epochs}"
 
 
 def _say_result(run: Run, data: Path, there: bool) -> None:

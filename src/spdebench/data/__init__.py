@@ -1,4 +1,4 @@
-"""Datasets: identity, generation, the native file, the published layout, verification, cards."""
+"""Datasets: their spec, generation, native files, the published layout, verification and cards."""
 
 from spdebench.data.generate import generate
 from spdebench.data.identity import DatasetSpec

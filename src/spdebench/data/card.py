@@ -30,17 +30,16 @@ def statistics(dataset: Dataset, block: int = 256) -> dict[str, float]:
 
 
 def describe_noise(equation: Equation) -> str:
-    """One sentence on the driving noise as the dataset has it."""
+    """One sentence that describes the noise of the dataset."""
     series = equation.series()
-    kind = {"cylindrical": "cylindrical", "q_wiener": "Q-Wiener"}[equation.noise]
-    text = f"{kind}, {series.functions} {equation.basis} functions (J={equation.truncation})"
+    text = f"{equation.noise_label}, {series.functions} {equation.basis} functions (J={equation.truncation})"
     if message := equation.folding_message():
         return f"{text}. FOLDED: {message}"
     return text
 
 
 def card_facts(dataset: Dataset, samples: int = 16, device: str = "cpu") -> dict[str, Any]:
-    """Everything on the card, as plain values."""
+    """The content of the card, as plain values."""
     facts: dict[str, Any] = {"file": dataset.path.name, "n": len(dataset), "statistics": statistics(dataset)}
     if dataset.imported:
         return facts | {"origin": dataset.identity["published"]}
@@ -80,7 +79,7 @@ def render_card(facts: dict[str, Any]) -> str:
 
 
 def _word(value: Any) -> str:
-    """What a file says of itself, for a code span: in one line, and not its end."""
+    """Text from a file, safe inside a code span: one line without backticks."""
     return one_line(str(value)).replace("`", "'")
 
 
@@ -108,10 +107,10 @@ def _floor(distances: dict[str, Any]) -> list[str]:
         return str(Distance(**distances[key]))
 
     return [
-        "## The floor",
+        "## Discretisation error",
         "",
         f"Relative L2 distances over all frames after the first, mean over {distances['samples']} samples on the same "
-        "noise, ± standard error. A model's error below these says nothing about the equation.",
+        "noise, ± standard error. A model with a smaller error than these has fitted the numerical scheme.",
         "",
         "| from | to | distance |",
         "|---|---|---|",
@@ -124,5 +123,5 @@ def _floor(distances: dict[str, Any]) -> list[str]:
 
 
 def card(dataset: Dataset, samples: int = 16, device: str = "cpu") -> str:
-    """The Markdown card of a dataset; solves ``samples`` of its samples in several ways to state the floor."""
+    """The Markdown card of a dataset; ``samples`` of its samples are solved more finely."""
     return render_card(card_facts(dataset, samples, device))

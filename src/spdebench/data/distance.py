@@ -1,4 +1,4 @@
-"""How far the stored solution is from better ones on the same paths: the floor below which an error says nothing.
+"""Distance of the stored solution to finer solutions with the same noise: the discretisation error of a dataset.
 
 d(a, b) = mean over samples of |a - b|/|b|, norms over x and t_1..t_T;  given with its standard error.
 """
@@ -13,7 +13,7 @@ from torch import Tensor
 
 from spdebench.equations import Equation
 from spdebench.errors import folding_known
-from spdebench.solvers import simulate, solve
+from spdebench.solvers import Trajectories, simulate, solve
 
 
 @dataclass(frozen=True)
@@ -29,13 +29,13 @@ class Distance:
 
 @dataclass(frozen=True)
 class Distances:
-    """All measured on the same ``samples`` paths."""
+    """Distances on the same ``samples`` paths."""
 
     samples: int
     editions: Distance  # edition paper to edition converged
-    continuum: Distance  # the dataset's edition to the path whose noise is resolved in time
-    storage: Distance  # solving again from the stored u0 and dw, to the stored u
-    residual: Distance  # edition converged with other sub-steps, half as many (2 for 1), to itself
+    continuum: Distance  # the dataset's edition to the solution with noise resolved in time
+    storage: Distance  # the solution from the stored u0 and dw to the stored u
+    residual: Distance  # edition converged with half as many sub-steps (2 if it has 1) to itself
     other_substeps: int
     refinement: int  # the noise of `continuum` is resolved at 2^-refinement of the step
 
@@ -47,16 +47,16 @@ def relative(a: Tensor, b: Tensor) -> Distance:
 
 
 def continuum(equation: Equation) -> Equation:
-    """The spec with the noise resolved in time: every fine step a stored interval of edition converged."""
+    """The spec with noise resolved in time: edition converged with 2^refinement times as many steps and frames."""
     steps = equation.steps << equation.refinement
     return equation.replace(edition="converged", steps=steps, frames=steps, substeps=1)
 
 
 def measure(equation: Equation, seed: int = 0, samples: int = 16, device: str = "cpu") -> Distances:
-    """Solve a few samples in both editions, in continuous time and from what is stored, and compare."""
+    """Solve a few samples in both editions, with finer noise and from the stored data, and compare."""
     rows = range(samples)
 
-    def run(eq: Equation, every: int = 1):
+    def run(eq: Equation, every: int = 1) -> Trajectories:
         return simulate(eq, seed, rows, device=device, out_dtype=torch.float64, every=every)
 
     with folding_known():

@@ -1,8 +1,8 @@
-"""Generate a dataset in chunks that survive an interruption, then put them into one file.
+"""Generate a dataset in chunks that survive an interruption, then assemble them into one file.
 
-Each chunk is written beside the target as raw float32 with its SHA-256 behind it, atomically; a finished chunk is never
-computed again, a damaged one is. The file is assembled from the chunks in order, so that it does not depend on how many
-workers there were, where they ran or how often they were stopped.
+Each chunk is written whole, as raw float32 followed by its SHA-256, into a folder next to the target. A finished chunk
+is never computed again, a damaged one is. The chunks are assembled in order, so that the file does not depend on the
+number of workers, on where they ran or on interruptions.
 """
 
 from __future__ import annotations
@@ -33,17 +33,17 @@ from spdebench.solvers import simulate
 from spdebench.spec import canonical_json
 
 Report = Callable[[int, int, float], None]
-"""Called after each chunk: samples done anew, samples found done, max|u|."""
+"""Called after each chunk: samples that were solved, samples that were found solved, max|u|."""
 
 
-GPU_SHARE = 0.25  # of a GPU that a chunk asks for on a cluster: solving is short beside writing
+GPU_SHARE = 0.25  # of a GPU that a chunk asks for on a cluster: solving takes less time than writing
 PROCESS_BYTES, CHUNK_COPIES = 400 << 20, 6  # measured: 330 MB and 2 to 8 times the chunk, in sum always below this
-PATIENCE = 30.0  # seconds until a chunk that was written elsewhere must be seen here
+PATIENCE = 30.0  # seconds until a chunk that another machine has written must be visible here
 
 
 @dataclass(frozen=True)
 class _Unit:
-    """One chunk to make: all that a worker needs, as plain values."""
+    """One chunk to make, as plain values that can be sent to a worker."""
 
     spec: str
     index: int
@@ -64,10 +64,10 @@ def generate(
     report: Report | None = None,
     quiet: bool = False,
 ) -> Path:
-    """Make the dataset and return its path; one that is there already is left alone.
+    """Make the dataset and return its path; an existing file is kept.
 
-    ``workers``: chunks at a time; not given, one with the engine ``local``, and what a cluster holds with ``ray``. Who
-    comes while another process makes the same file says so (unless ``quiet``), waits and finds it made.
+    ``workers`` is the number of chunks at a time; by default 1 with the engine ``local``, and with ``ray`` as many as
+    the cluster holds. If another process is making the same file, say so (unless ``quiet``) and wait for it.
     """
     identity = DatasetSpec(equation=equation, n=n, seed=seed, chunk=chunk)
     check_where(device, engine)
@@ -75,15 +75,15 @@ def generate(
     folder = Path(out)
     path = folder / identity.file_name
     if path.exists():
-        open_dataset(path)  # a damaged file is an error, not a result
+        open_dataset(path)  # raises if the file is damaged
         return path
     check_folder(folder)
     check_disk(identity, folder)
     if message := equation.folding_message():
         warnings.warn(message, FoldingWarning, stacklevel=2)
-    parts = parts_folder(path).absolute()  # workers elsewhere have another current folder
+    parts = parts_folder(path).absolute()  # workers on other machines have another current folder
     with locked(parts, quiet=quiet):
-        if not path.exists():  # else by whom we waited for
+        if not path.exists():  # otherwise the process that had the lock has made it
             _sweep_up(path)
             with Watch(parts, canonical_json(identity.to_dict())) as watch:
                 _make_chunks(identity, parts, workers, device, engine, report, watch)
@@ -93,12 +93,12 @@ def generate(
 
 
 def parts_folder(path: Path) -> Path:
-    """Where the chunks of a file lie while it is made."""
+    """The folder of the chunks of a file while it is being made."""
     return path.with_name(f".{path.stem}.parts")
 
 
 def _sweep_up(path: Path) -> None:
-    """Remove what a killed process left half-written; only under the lock."""
+    """Remove the half-written files of a killed process; to be called under the lock."""
     for left in (*path.parent.glob(f".{path.name}.*.tmp"), *parts_folder(path).glob(".*.tmp")):
         if not left.is_dir():
             left.unlink(missing_ok=True)
@@ -113,7 +113,7 @@ def _make_chunks(
     report: Report | None,
     watch: Watch,
 ) -> None:
-    """Make the chunks that are not there."""
+    """Make the missing chunks."""
     text = canonical_json(identity.to_dict())
     todo = [i for i in range(identity.chunks) if read_part(identity, parts, i) is None]
     if report and (found := identity.n - sum(len(identity.rows(i)) for i in todo)):
@@ -130,9 +130,9 @@ def _make_chunks(
 
 
 def _check_arrived(path: Path, index: int, host: str) -> None:
-    """A chunk that another machine has written must be seen here; a network's file system may take a while."""
+    """Wait until a chunk of another machine is visible here; a network file system may take a while."""
     patience = time.monotonic() + (PATIENCE if host != socket.gethostname() else 0.0)
-    while not path.exists() and path.name not in os.listdir(path.parent):  # listing a folder makes a client look anew
+    while not path.exists() and path.name not in os.listdir(path.parent):  # listing refreshes a client
         if time.monotonic() >= patience:
             raise UserError(
                 f"chunk {index} was written on {host} and is not in {path.parent} here; all machines of a cluster must "
@@ -180,12 +180,12 @@ def read_part(identity: DatasetSpec, folder: Path, index: int) -> tuple[np.ndarr
 
 
 def assemble(identity: DatasetSpec, parts: Path, path: Path, device: str) -> None:
-    """Put the chunks, in order, into the final file."""
+    """Write the chunks in order into the final file."""
     shapes = {"u0": identity.shape[1:], "dw": identity.shape, "u": identity.shape}
     with Writer(path, identity.to_dict(), shapes, identity.row_group, made_with(device)) as writer:
         for index in range(identity.chunks):
             arrays = read_part(identity, parts, index)
-            if arrays is None:  # damaged since it was written: made again
+            if arrays is None:  # damaged since it was written: make it again
                 if device_kind(device) == "cuda" and not torch.cuda.is_available():  # it came from a cluster
                     raise UserError(f"chunk {index} of {path.name} is damaged; type the same command again")
                 make_part(_Unit(canonical_json(identity.to_dict()), index, str(parts), device))
@@ -201,7 +201,7 @@ def _part_path(folder: Path, index: int) -> Path:
 
 # --- before anything is computed ----------------------------------------------------------------------------------
 def device_kind(device: str) -> str:
-    """cpu or cuda; it need not be a device of this machine."""
+    """The kind of a device, cpu or cuda; this machine need not have it."""
     try:
         kind = torch.device(device).type
     except RuntimeError:
@@ -212,17 +212,17 @@ def device_kind(device: str) -> str:
 
 
 def check_device(device: str) -> None:
-    """Refuse a device that is not here."""
+    """Raise an error if this machine does not have the device."""
     if device_kind(device) != "cuda":
         return
     if not torch.cuda.is_available():
-        raise UserError("device cuda was asked for, but none can be used here; use --device cpu")
+        raise UserError("there is no usable CUDA device on this machine; use --device cpu")
     if (torch.device(device).index or 0) >= (count := torch.cuda.device_count()):
-        raise UserError(f"device {device} was asked for, but the last one here is cuda:{count - 1}")
+        raise UserError(f"this machine has no device {device}; its last one is cuda:{count - 1}")
 
 
 def check_where(device: str, engine: str) -> None:
-    """Refuse a device that the engine cannot work on; Ray's nodes have GPUs that this machine need not have."""
+    """Raise an error if the engine cannot use the device; with Ray this machine itself needs no GPU."""
     check_engine(engine)
     if engine == "local":
         check_device(device)
@@ -231,12 +231,12 @@ def check_where(device: str, engine: str) -> None:
 
 
 def memory_of(identity: DatasetSpec) -> int:
-    """Bytes of main memory that making a chunk takes, about: the process, and the chunk several times over."""
+    """Estimated bytes of main memory for one chunk: those of the process and several copies of the chunk."""
     return PROCESS_BYTES + CHUNK_COPIES * identity.chunk * identity.sample_bytes
 
 
 def check_folder(folder: Path) -> None:
-    """Refuse a folder that cannot be written, or made; nothing is left there."""
+    """Raise an error if the folder cannot be created or written to; nothing is left there."""
     try:
         place = _existing(folder)
         probe = place / f".probe.{os.getpid()}"
@@ -247,12 +247,12 @@ def check_folder(folder: Path) -> None:
 
 
 def _existing(folder: Path) -> Path:
-    """The folder, or the nearest one above it that is there."""
+    """The folder, or its nearest parent that exists."""
     return next(p for p in (folder, *folder.resolve().parents) if p.exists())
 
 
 def disk_bytes(identity: DatasetSpec) -> int:
-    """What generation needs at its peak: the chunks and the file, which compresses little."""
+    """Peak disk space of a generation: the chunks and the file, which compresses little."""
     return 2 * identity.n * identity.sample_bytes
 
 
@@ -270,7 +270,7 @@ def check_disk(identity: DatasetSpec, folder: Path) -> None:
 
 
 def estimate(identity: DatasetSpec, workers: int = 1, device: str = "cpu") -> tuple[int, float]:
-    """(bytes of the file, seconds): the time from solving a few samples, scaled."""
+    """(bytes of the file, seconds), from the time of solving a few samples."""
     check_device(device)
     probe = range(min(identity.n, 8))
     with folding_known():

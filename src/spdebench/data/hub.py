@@ -16,7 +16,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO, cast
 from urllib.parse import urlparse
 
 from spdebench.data.card import card_facts, render_card
@@ -26,17 +26,18 @@ from spdebench.data.verify import check_sums
 from spdebench.engines.locks import locked
 from spdebench.errors import UserError, did_you_mean
 from spdebench.files import plain_name
+from spdebench.progress import Progress
 
 DOI = "https://doi.org/10.57967/hf/8682"
-"""The paper's own data; the page that it leads to names the repository."""
+"""The DOI of the paper's own data; its page names the repository."""
 _NETWORK = ("httpx", "httpx2", "httpcore", "requests", "urllib3", "huggingface_hub")
-"""Where errors come from that mean the network; the library has changed its client more than once."""
+"""Packages whose errors mean a network problem; the library has changed its HTTP client more than once."""
 MARK = "<!-- written by spdebench data push -->"
-"""In a README that may be written anew."""
+"""Marks a README that may be overwritten."""
 
 
 def _hub() -> Any:
-    """The library; without telemetry, and over plain HTTP, which can be gone on with."""
+    """The library without telemetry, and over plain HTTP, whose downloads can be resumed."""
     os.environ.setdefault("HF_HUB_DISABLE_TELEMETRY", "1")
     os.environ.setdefault("HF_HUB_DISABLE_XET", "1")
     os.environ.setdefault("HF_HUB_DISABLE_PROGRESS_BARS", "1")
@@ -59,7 +60,7 @@ class Place:
 
     def __post_init__(self) -> None:
         if not self.repo:
-            raise UserError(f"which repository? give --repo OWNER/NAME; {DOI} leads to that of the paper's data")
+            raise UserError(f"no repository is given; use --repo OWNER/NAME ({DOI} leads to that of the paper's data)")
         if not re.fullmatch(r"[\w.-]{1,96}/[\w.-]{1,96}", self.repo) or ".." in self.repo or "--" in self.repo:
             raise UserError(f"a repository is OWNER/NAME, got '{self.repo}'")
 
@@ -89,7 +90,7 @@ class Remote:
         return digest.hexdigest() == self.checksum
 
 
-# --- what is there ------------------------------------------------------------------------------------------------
+# --- listing ------------------------------------------------------------------------------------------------------
 def files(place: Place) -> tuple[str, list[Remote]]:
     """(commit, its files)."""
     api = place.api
@@ -101,10 +102,14 @@ def files(place: Place) -> tuple[str, list[Remote]]:
 
 
 def choose(name: str, known: list[Remote], place: Place) -> Remote:
-    """The file called so: by its path, its name, or its name without ``.parquet``."""
+    """The file with this path, this name, or this name without ``.parquet``."""
     data = [f for f in known if f.path.endswith(".parquet")]
-    for key in (lambda f: f.path, lambda f: f.name, lambda f: f.name.removesuffix(".parquet")):
-        fits = [f for f in data if key(f) == name]
+    for called in (
+        [f.path for f in data],
+        [f.name for f in data],
+        [f.name.removesuffix(".parquet") for f in data],
+    ):
+        fits = [f for f, each in zip(data, called, strict=True) if each == name]
         if len(fits) == 1:
             return fits[0]
         if fits:
@@ -116,7 +121,7 @@ def choose(name: str, known: list[Remote], place: Place) -> Remote:
 
 # --- get ----------------------------------------------------------------------------------------------------------
 def get(name: str, place: Place, out: str | os.PathLike[str] = "data") -> Path:
-    """Fetch a file into the folder ``out`` and return its path; one that is there already is compared and left."""
+    """Download a file into the folder ``out`` and return its path; an existing file is compared and kept."""
     commit, known = files(place)
     remote = choose(name, known, place)
     target = Path(out) / plain_name(remote.name, f"the file in {place.repo}")
@@ -143,7 +148,7 @@ def get(name: str, place: Place, out: str | os.PathLike[str] = "data") -> Path:
 
 
 def is_native(path: Path) -> bool:
-    """Whether a file is of our own layout; the authors' are to be imported."""
+    """Whether a file has the native layout; the authors' files have to be imported."""
     try:
         open_dataset(path)
     except UserError:
@@ -163,22 +168,43 @@ def _check_disk(remote: Remote, part: Path) -> None:
 
 
 def _fetch(place: Place, commit: str, remote: Remote, part: Path) -> None:
-    """Bring ``part`` to its full size, from where it is."""
+    """Download the rest of ``part``."""
     hub = _hub()
     from huggingface_hub.file_download import http_get
-    from huggingface_hub.utils import build_hf_headers
 
     url = hub.hf_hub_url(place.repo, remote.path, repo_type="dataset", revision=commit, endpoint=place.endpoint)
     with _plain_errors(place, remote.path), part.open("ab") as file:
         known = hub.get_hf_file_metadata(url, token=place.token, endpoint=place.endpoint)
-        headers = build_hf_headers(token=place.token)
-        if urlparse(known.location).netloc != urlparse(url).netloc:  # a store elsewhere must not see the token
+        headers = hub.utils.build_hf_headers(token=place.token)
+        if urlparse(known.location).netloc != urlparse(url).netloc:  # a server elsewhere must not get the token
             headers.pop("authorization", None)
         have = file.tell()
         if have > remote.size:
             file.truncate(0)
             have = 0
-        http_get(known.location, file, resume_size=have, headers=headers, expected_size=remote.size)
+        with Progress(remote.size, "bytes") as bar:
+            bar.skip(have)
+            http_get(
+                known.location,
+                cast(BinaryIO, _Counted(file, bar)),
+                resume_size=have,
+                headers=headers,
+                expected_size=remote.size,
+            )
+
+
+class _Counted:
+    """The file of a download, whose progress bar follows what is written; for everything else it is the file."""
+
+    def __init__(self, file: BinaryIO, bar: Progress) -> None:
+        self._file, self._bar = file, bar
+
+    def write(self, block: bytes) -> int:
+        self._bar.advance(len(block))
+        return self._file.write(block)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._file, name)
 
 
 # --- push ---------------------------------------------------------------------------------------------------------
@@ -208,7 +234,7 @@ def push(file: str | os.PathLike[str], place: Place, *, private: bool = False, s
 
 
 def _ours(place: Place, known: list[Remote]) -> bool:
-    """Whether the repository's README is not there, or was written here."""
+    """Whether the repository has no README, or one that `push` has written."""
     if not any(f.path == "README.md" for f in known):
         return True
     with tempfile.TemporaryDirectory() as folder:
@@ -219,7 +245,7 @@ def _ours(place: Place, known: list[Remote]) -> bool:
 
 
 def readme(dataset: Dataset, card: str, names: list[str]) -> str:
-    """The front page of a repository: what the hub reads (JSON is YAML), the card, and all of its datasets."""
+    """The front page of a repository: the header for the hub (JSON is valid YAML), the card and all datasets."""
     configs = [{"config_name": Path(name).stem, "data_files": name} for name in names]
     title = "imported data" if dataset.imported else dataset.equation.title
     head = {"pretty_name": title, "tags": ["spde", "spdebench"], "configs": configs}
@@ -228,15 +254,16 @@ def readme(dataset: Dataset, card: str, names: list[str]) -> str:
     return "\n".join(["---", *lines, "---", MARK, "", card.rstrip(), "", "## Datasets", "", *listed, ""])
 
 
-# --- what may go wrong --------------------------------------------------------------------------------------------
+# --- errors -----------------------------------------------------------------------------------------------------
 @contextmanager
 def _plain_errors(place: Place, path: str = "", writing: bool = False) -> Iterator[None]:
-    """What the library and the network raise, as one line."""
+    """Turn errors of the library and of the network into one line."""
     _hub()
     from huggingface_hub import errors
 
     where = f"{place.repo}{f' ({path})' if path else ''}"
     right = "with write access" if writing else "that may read it"
+    kept = "; nothing was uploaded" if writing else "; the part that was downloaded is kept"
     try:
         yield
     except errors.RevisionNotFoundError:
@@ -254,11 +281,11 @@ def _plain_errors(place: Place, path: str = "", writing: bool = False) -> Iterat
         raise UserError(line) from None
     except OSError as error:
         if error.filename is None and error.errno is None:
-            raise UserError(f"the hub cannot be reached for {where} ({first_line(error)}); what came is kept") from None
-        raise UserError(f"cannot write {path or 'files'} ({error.strerror}); what came is kept") from None
+            raise UserError(f"the hub cannot be reached for {where} ({first_line(error)}){kept}") from None
+        raise UserError(f"cannot write {path or 'files'} ({error.strerror}){kept}") from None
     except ValueError as error:
         raise UserError(f"the hub's answer for {where} is not what it should be ({first_line(error)})") from None
     except Exception as error:
         if type(error).__module__.partition(".")[0] not in _NETWORK:
             raise
-        raise UserError(f"the hub cannot be reached for {where} ({first_line(error)}); what came is kept") from None
+        raise UserError(f"the hub cannot be reached for {where} ({first_line(error)}){kept}") from None

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-import dataclasses
 import math
 from dataclasses import dataclass
 from typing import Any
 
 from spdebench import spec
 from spdebench.equations import EQUATIONS, Equation
+from spdebench.equations.identity import check_class, class_record
+from spdebench.equations.inputs import TASK_IN_FILE_NAMES
 from spdebench.errors import UserError
 from spdebench.noise import STREAM
 
@@ -18,7 +19,7 @@ LAYOUT = 1
 
 @dataclass(frozen=True, kw_only=True)
 class DatasetSpec:
-    """Everything that the numbers of a file depend on. ``chunk`` samples are solved together."""
+    """Everything on which the numbers of a file depend. ``chunk`` samples are solved together."""
 
     equation: Equation
     n: int
@@ -50,7 +51,7 @@ class DatasetSpec:
 
     @property
     def row_group(self) -> int:
-        """Rows a Parquet row group: about 2 MB, 64 at most."""
+        """Rows per Parquet row group: about 2 MB, 64 at most."""
         return max(1, min(64, self.chunk, (2 << 20) // self.sample_bytes))
 
     @property
@@ -62,14 +63,16 @@ class DatasetSpec:
         return range(index * self.chunk, min(self.n, (index + 1) * self.chunk))
 
     def to_dict(self) -> dict[str, Any]:
+        record = class_record(self.equation)
         return {
             "equation": self.equation.name,
-            "fields": dataclasses.asdict(self.equation),
+            "fields": spec.to_dict(self.equation),
             "n": self.n,
             "seed": self.seed,
             "chunk": self.chunk,
             "stream": self.stream,
             "layout": LAYOUT,
+            **({"class": record} if record else {}),
         }
 
     @property
@@ -80,8 +83,9 @@ class DatasetSpec:
     def file_name(self) -> str:
         """Readable first, then the hash: phi41-xi-periodic-fourier-J128-s0.1-paper-n1200-seed0-<hash>.parquet."""
         e = self.equation
-        kind = {"cylindrical": "cyl", "q_wiener": "Q"}[e.noise]
-        parts = [e.name, e.task, e.boundary, f"{kind}-{e.basis}", f"J{e.truncation}", f"s{e.sigma:g}", e.edition]
+        kind = {"cylindrical": "cyl", "q_wiener": "Q"}.get(e.noise, e.noise)
+        noise = [f"{kind}-{e.basis}", f"J{e.truncation}", f"s{e.sigma:g}"]
+        parts = [e.name, TASK_IN_FILE_NAMES[e.task], e.boundary, *noise, e.edition]
         return "-".join([*parts, f"n{self.n}", f"seed{self.seed}", self.digest]) + ".parquet"
 
 
@@ -91,7 +95,8 @@ def from_dict(values: Any) -> DatasetSpec:
         found = values.get("layout") if isinstance(values, dict) else None
         raise UserError(f"the file has layout version {found!r}; this version reads {LAYOUT}")
     try:
-        equation = spec.build(EQUATIONS[values["equation"]], values["fields"], values["equation"])
+        equation = spec.build(EQUATIONS[values["equation"]], values["fields"], values["equation"], stored=True)
+        check_class(equation, values.get("class", {}))
         numbers = {key: spec.decode(values[key], int, key) for key in ("n", "seed", "chunk")}
         return DatasetSpec(equation=equation, stream=spec.decode(values["stream"], str, "stream"), **numbers)
     except (KeyError, TypeError) as error:

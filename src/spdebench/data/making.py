@@ -1,10 +1,10 @@
-"""How far a file in the making is, told in the folder of its chunks and read from there while it is made.
+"""Progress of a generation, written into the folder of its chunks and read from there by ``spdebench status``.
 
-    spec.json     what is made
+    spec.json     the spec of the dataset
     rate.json     chunks made since the start, and the seconds that they took
-    failed.json   why it stopped, if it failed; gone when it is begun again
+    failed.json   the reason if the generation failed; removed when it is started again
 
-Only people and estimates look here: what is done is decided by the chunks themselves.
+These files are informative: which chunks are finished is decided by the chunks themselves.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from spdebench.spec import loads
 
 
 class Watch:
-    """A context around the making of a file; `count` after each chunk."""
+    """A context around the generation of a file; `count` is called after each chunk."""
 
     def __init__(self, parts: Path, spec: str) -> None:
         self.parts, self.made, self._start = parts, 0, time.monotonic()
@@ -35,7 +35,7 @@ class Watch:
             (parts / "failed.json").unlink(missing_ok=True)
 
     def _write(self, name: str, text: str) -> None:
-        with suppress(UserError):  # a full disk stops chunks, not what is told of them
+        with suppress(UserError):  # a full disk is reported when a chunk is written
             write_text(self.parts / name, text)
 
     def __enter__(self) -> Watch:
@@ -46,13 +46,13 @@ class Watch:
         self._write("rate.json", json.dumps({"chunks": self.made, "seconds": time.monotonic() - self._start}))
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, tb: TracebackType | None) -> None:
-        if isinstance(error, Exception):  # an interrupt is no failure
+        if isinstance(error, Exception):  # an interrupt is not a failure
             self._write("failed.json", json.dumps({"reason": f"{error}" or type(error).__name__}))
 
 
 @dataclass(frozen=True)
 class Making:
-    """A file in the making: its name, chunks done of all, who works on it, why it failed, seconds left if known."""
+    """A file that is being made: finished chunks, all chunks, the process at work, why it failed, seconds left."""
 
     name: str
     done: int
@@ -63,13 +63,13 @@ class Making:
 
 
 def in_the_making(folder: Path) -> list[Making]:
-    """All files of a folder that are begun and not there yet."""
+    """All files of a folder whose generation has started and not ended."""
     found = (look(parts) for parts in sorted(folder.glob(".*.parts")))
     return [making for making in found if making is not None]
 
 
 def look(parts: Path) -> Making | None:
-    """One of them; None if it vanishes meanwhile, which is how a file in the making ends."""
+    """One of them; None if it has ended meanwhile."""
     try:
         identity = from_json((parts / "spec.json").read_text(encoding="utf-8"))
         done = sum(1 for _ in parts.glob("chunk-*.f4"))

@@ -1,4 +1,4 @@
-"""Predictions from files, lined up with the truth, and the ensembles that give scores their meaning."""
+"""Predictions from files, aligned with the true samples, and reference ensembles for the scores."""
 
 from __future__ import annotations
 
@@ -70,7 +70,8 @@ def _unpacked(path: Path, most: int) -> np.ndarray:
     if sizes[wanted[0]] > most + _HEADER:
         raise UserError(f"{path} unpacks to {sizes[wanted[0]]} bytes, more than any prediction of these samples")
     with zipfile.ZipFile(path) as archive, archive.open(f"{wanted[0]}.npy") as file:
-        return np.load(io.BytesIO(file.read(most + _HEADER)), allow_pickle=False)
+        values: np.ndarray = np.load(io.BytesIO(file.read(most + _HEADER)), allow_pickle=False)
+    return values
 
 
 def ensembles(truth: Dataset, rows: str, *, has_t0: bool) -> tuple[np.ndarray | None, np.ndarray | None]:

@@ -1,4 +1,4 @@
-"""Native files to and from the authors' published flat layout, which `spdebench.data.flat` describes and reads."""
+"""Conversion between native files and the authors' published flat layout, which `spdebench.data.flat` describes."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from spdebench.data.flat import BLOCK, LAYOUTS, Layout, Source, guess_tags, writ
 from spdebench.data.generate import check_folder
 from spdebench.data.identity import LAYOUT
 from spdebench.data.store import Dataset, Writer, made_with, open_dataset
+from spdebench.equations.inputs import TASK_IN_FILE_NAMES
 from spdebench.errors import UserError, unknown
 from spdebench.files import plain_name
 from spdebench.grids import Boundary, Grid
@@ -66,9 +67,9 @@ def _layout_of(dataset: Dataset) -> Layout:
 def published_name(dataset: Dataset) -> str:
     """``{SPDE name}-{Tasks}-{Truncation degree}-{Sample size}.parquet``: Phi41-01_xi-128-1200.parquet for sigma 0.1."""
     if dataset.imported:
-        return dataset.identity["published"]["file"]
-    e = dataset.equation
-    tags = [e.task]
+        return str(dataset.identity["published"]["file"])
+    e: Any = dataset.equation  # fields that only some equations have are read below
+    tags = [TASK_IN_FILE_NAMES[e.task]]
     if e.name == "kdv":
         tags.insert(0, "Q" if e.noise == "q_wiener" else "cyl")
     elif e.name in ("phi41", "kpz"):
@@ -152,7 +153,7 @@ def _variant(flat: Source, tags: Mapping[str, Any]) -> str:
 
 @dataclass(frozen=True)
 class _Survey:
-    """What all of sol shows: the samples with non-finite values, and its last point in x beside its first."""
+    """What all of sol shows: the number of samples with non-finite values, and how its two ends in x compare."""
 
     non_finite: int
     ends: str  # repeated | zero (both) | padded (the last one) | differ
@@ -194,7 +195,7 @@ def _grid(layout: Layout, coordinates: Mapping[str, np.ndarray], sizes: Mapping[
 def _identity(
     flat: Source, layout: Layout, times: np.ndarray, grid: Grid, found: _Survey, tags: Mapping[str, Any]
 ) -> dict[str, Any]:
-    """The origin of an imported file, in place of a spec."""
+    """The origin of an imported file, which takes the place of a spec."""
     with open(flat.path, "rb") as file:
         checksum = hashlib.file_digest(file, "sha256").hexdigest()
     published: dict[str, Any] = {"file": flat.path.name, "sha256": checksum, "variant": layout.variant}

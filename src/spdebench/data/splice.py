@@ -1,4 +1,4 @@
-"""Row groups that were encoded apart, put into one Parquet file byte for byte as one writer would have written it.
+"""Joins row groups that were encoded separately into one Parquet file, with the bytes of a single writer.
 
 A Parquet file is PAR1, the pages, a footer, the footer's length, PAR1. Pages do not know where they lie; the footer
 does, in Thrift's compact protocol. So pages are copied, and the offsets in the footer are moved.
@@ -140,7 +140,7 @@ def _packed(kind: int, value: Any) -> bytearray:
     if kind == _DOUBLE:
         return bytearray(value)
     if kind == _BINARY:
-        return _varint(len(value)) + value
+        return bytearray(_varint(len(value)) + value)
     out = bytearray()
     if kind == _LIST:
         inner, elements = value

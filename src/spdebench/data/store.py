@@ -1,4 +1,4 @@
-"""The native Parquet file: one row a sample, columns u0, dw, u (float32, flattened), everything else in its metadata.
+"""The native Parquet file: one row per sample, columns u0, dw, u (float32, flattened); all else is in its metadata.
 
 Metadata keys (all UTF-8): ``spdebench.spec`` canonical JSON of the dataset's identity (or of an import's origin),
 ``spdebench.shapes`` the shape of each column, ``spdebench.chunks`` SHA-256 of each chunk's bytes, ``spdebench.made``
@@ -27,6 +27,7 @@ import torch
 from spdebench import spec
 from spdebench.data.identity import DatasetSpec, from_dict
 from spdebench.data.splice import Splicer
+from spdebench.equations import Equation
 from spdebench.errors import UserError
 from spdebench.files import replacing
 from spdebench.grids import Grid
@@ -34,14 +35,14 @@ from spdebench.version import __version__
 
 COLUMNS = ("u0", "dw", "u")
 LARGEST_GROUP = 64
-"""Rows that a row group has at most: what a reader decodes at once."""
+"""The most rows of a row group, which a reader decodes at once."""
 DENSEST = 1 << 16
-"""No compression that we write with makes numbers smaller by more than this."""
+"""Files that claim a higher compression ratio than this are refused."""
 _KEYS = ("spec", "shapes", "chunks", "made")
 
 
 def made_with(device: str) -> dict[str, str]:
-    """What the bits may depend on besides the spec."""
+    """Versions, machine and device: what the last bits of the data may depend on, besides the spec."""
     kind = torch.device(device).type
     return {
         "spdebench": __version__,
@@ -60,10 +61,10 @@ def chunk_digest(arrays: Sequence[np.ndarray]) -> str:
 
 
 class Writer:
-    """A context: chunks go to a temporary file, which is put in place at the end; no partial file is ever seen.
+    """A context that writes chunks into a temporary file and renames it at the end, so that no partial file appears.
 
-    Row groups are encoded by ``threads`` threads (as many as torch computes with, unless told) while the next chunk is
-    made, and written in order: the bytes do not depend on the number of threads.
+    Row groups are encoded by ``threads`` threads (by default as many as torch has) while the next chunk is made, and
+    written in order: the bytes do not depend on the number of threads.
     """
 
     def __init__(
@@ -182,7 +183,7 @@ class Dataset:
             self.shapes: dict[str, tuple[int, ...]] = {k: tuple(map(int, shapes[k])) for k in COLUMNS}
             path_shape = self._declared_shape()
         except (ValueError, TypeError, KeyError, AttributeError, IndexError, OverflowError) as error:
-            line = f"{self.path} has no metadata of ours ({first_line(error)}); make or fetch it again"
+            line = f"{self.path} has no valid metadata ({first_line(error)}); make or fetch it again"
             raise UserError(line) from None
         check_footer(self._file, self.path, {"u0": path_shape[1:], "dw": path_shape, "u": path_shape}, self.shapes)
         rows = sum(count for count, _ in self.chunk_digests)
@@ -204,13 +205,14 @@ class Dataset:
 
     @cached_property
     def spec(self) -> DatasetSpec:
-        """The identity; files imported from elsewhere have none."""
+        """The spec of the dataset; an imported file has none."""
         if "published" in self.identity:
-            raise UserError(f"{self.path} was imported: it has an origin but no seed and no spec of ours")
+            raise UserError(f"{self.path} was imported: it has an origin, but no seed and no spec")
         return from_dict(self.identity)
 
     @property
-    def equation(self):
+    def equation(self) -> Equation:
+        """The equation of the samples; an imported file has none."""
         return self.spec.equation
 
     @property
@@ -241,7 +243,7 @@ class Dataset:
         return out
 
     def room(self, column: str, rows: int) -> np.ndarray:
-        """Memory for so many rows of a column, if the machine has it."""
+        """An array for so many rows of a column; a one-line error if the machine has too little memory."""
         shape = (rows, *self.shapes[column])
         size = 4 * math.prod(shape)
         try:
@@ -254,8 +256,7 @@ class Dataset:
             ) from None
 
     def row_groups(self, column: str, start: int = 0, stop: int | None = None) -> Iterator[tuple[int, np.ndarray]]:
-        """(first row, values) of each row group that holds rows start..stop, in turn; the values are not to be
-        written to."""
+        """(first row, values) of each row group with rows start..stop, in order; the values are read-only."""
         stop, first = len(self) if stop is None else stop, 0
         for index in range(self._file.metadata.num_row_groups):
             count = self._file.metadata.row_group(index).num_rows
@@ -294,7 +295,7 @@ class Dataset:
 def check_footer(
     file: pq.ParquetFile, path: Path, wanted: dict[str, tuple[int, ...]], shapes: dict[str, tuple[int, ...]]
 ) -> None:
-    """Refuse a file whose columns, row groups or sizes are not what its shapes say, before anything is decoded."""
+    """Raise an error if columns, row groups or sizes differ from what the metadata state; nothing is decoded."""
     if shapes != wanted:
         raise UserError(f"{path} is damaged: its columns have the shapes {shapes}, its spec {wanted}")
     types = {field.name: field.type for field in file.schema_arrow}
@@ -309,14 +310,14 @@ def check_footer(
 
 
 def open_dataset(path: str | os.PathLike[str]) -> Dataset:
-    """Open a native file; nothing but its metadata is read yet."""
+    """Open a native file; only its metadata are read at first."""
     return Dataset(path)
 
 
 def _physical_memory() -> float:
     try:
         return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-    except (AttributeError, ValueError, OSError):  # a system that does not tell
+    except (AttributeError, ValueError, OSError):  # the system does not say
         return math.inf
 
 

@@ -1,4 +1,4 @@
-"""Check a file against its own checksums and against the mathematics that made it."""
+"""Check a file against its checksums, and its samples against new solutions from the same seed."""
 
 from __future__ import annotations
 
@@ -9,29 +9,35 @@ import numpy as np
 from spdebench.data.store import COLUMNS, Dataset, chunk_digest, made_with
 from spdebench.errors import UserError, folding_known
 from spdebench.noise import STREAM
+from spdebench.progress import Progress
 from spdebench.solvers import simulate
 
 TOLERANCE = 1e-4
-"""Largest difference, relative to max|u|, that other hardware or another library may explain."""
+"""Largest difference, relative to max|u|, that different hardware or library versions may cause."""
 
 
 @dataclass(frozen=True)
 class Verification:
-    """What was checked and what was found."""
+    """The result of a verification."""
 
-    chunks: int  # whose checksum was compared
+    chunks: int  # chunks whose checksums were compared
     solved: int  # samples solved again
-    identical: int  # of these, samples equal to the bit
-    largest: float  # difference, relative to the largest value of its column
-    same_make: bool  # versions and device are those that made the file
+    identical: int  # samples among these that are equal to the last bit
+    largest: float  # largest difference, relative to the largest value of its column
+    same_make: bool  # whether versions and device are those that made the file
 
     @property
     def good(self) -> bool:
         return self.solved == 0 or self.largest <= TOLERANCE
 
 
-def verify(dataset: Dataset, *, everything: bool = False, device: str = "cpu") -> Verification:
-    """Compare all checksums, then solve the first and the last chunk (or all) from the seed and compare."""
+def verify(
+    dataset: Dataset, *, everything: bool = False, device: str = "cpu", progress: bool | None = None
+) -> Verification:
+    """Compare all checksums, then solve the first and the last chunk (or all) from the seed and compare.
+
+    ``progress=False`` shows no progress bar; by default there is one on a terminal.
+    """
     count = check_sums(dataset)
     same = dataset.made == made_with(device)
     if dataset.imported:
@@ -40,22 +46,28 @@ def verify(dataset: Dataset, *, everything: bool = False, device: str = "cpu") -
     if identity.stream != STREAM:
         raise UserError(f"the noise of {dataset.path} is of stream '{identity.stream}'; this version draws '{STREAM}'")
     chosen = range(identity.chunks) if everything else sorted({0, identity.chunks - 1})
-    solved = identical = 0
-    largest = 0.0
-    for index in chosen:
-        rows = identity.rows(index)
-        with folding_known():
-            paths = simulate(identity.equation, identity.seed, rows, device=device)
-        equal = np.ones(len(rows), dtype=bool)
-        for column in COLUMNS:
-            stored = dataset.read(column, rows.start, rows.stop)
-            fresh = getattr(paths, column).cpu().numpy()
-            equal &= (stored == fresh).reshape(len(rows), -1).all(1)
-            scale = float(np.abs(stored).max()) or 1.0
-            largest = max(largest, float(np.abs(stored - fresh).max()) / scale)
-        solved += len(rows)
-        identical += int(equal.sum())
+    chunks = [identity.rows(index) for index in chosen]
+    solved, identical, largest = sum(map(len, chunks)), 0, 0.0
+    with Progress(solved, "samples solved again", enabled=progress) as bar:
+        for rows in chunks:
+            equal, difference = _solve_again(dataset, rows, device)
+            identical, largest = identical + equal, max(largest, difference)
+            bar.advance(len(rows))
     return Verification(count, solved, identical, largest, same)
+
+
+def _solve_again(dataset: Dataset, rows: range, device: str) -> tuple[int, float]:
+    """(samples equal to the bit, largest difference relative to the largest value of its column)."""
+    with folding_known():
+        paths = simulate(dataset.equation, dataset.spec.seed, rows, device=device)
+    equal, largest = np.ones(len(rows), dtype=bool), 0.0
+    for column in COLUMNS:
+        stored = dataset.read(column, rows.start, rows.stop)
+        fresh = getattr(paths, column).cpu().numpy()
+        equal &= (stored == fresh).reshape(len(rows), -1).all(1)
+        scale = float(np.abs(stored).max()) or 1.0
+        largest = max(largest, float(np.abs(stored - fresh).max()) / scale)
+    return int(equal.sum()), largest
 
 
 def check_sums(dataset: Dataset) -> int:

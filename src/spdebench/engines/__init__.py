@@ -1,4 +1,4 @@
-"""Run keyed, idempotent units of work, here or on a cluster. Knows nothing of SPDEs."""
+"""Engines run independent units of work on this machine or on a Ray cluster. They do not depend on SPDEs."""
 
 from spdebench.engines.choose import ENGINES, check_engine, check_workers, run
 from spdebench.engines.locks import held, locked

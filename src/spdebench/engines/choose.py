@@ -12,11 +12,11 @@ from spdebench.errors import UserError, unknown
 Unit = TypeVar("Unit")
 Result = TypeVar("Result")
 Lost = Callable[[Any, str], Any]
-"""What stands for the result of a unit whose workers died again and again, given the unit and the reason."""
+"""Makes the result of a unit whose workers died again and again, from the unit and the reason."""
 
 
 class Engine(Protocol):
-    """Results of ``work(unit)`` as they come; ``lost`` makes the result of a unit that no worker survives."""
+    """Yields results of ``work(unit)`` as they arrive; ``lost`` makes the result of a unit that no worker survives."""
 
     def __call__(
         self, work: Callable[[Any], Any], units: Sequence[tuple[Any, Need]], workers: int | None, lost: Lost
@@ -27,7 +27,7 @@ ENGINES: dict[str, Engine] = {"local": local.run, "ray": on_ray.run}
 
 
 def check_engine(name: str) -> Engine:
-    """The engine of this name; one clear line for another, or for one whose package is not installed."""
+    """The engine of this name; a one-line error if there is none, or if its package is not installed."""
     if name not in ENGINES:
         raise unknown("engine", name, ENGINES)
     if name == "ray":
@@ -49,12 +49,11 @@ def run(
     needs: Needs = None,
     lost: Callable[[Unit, str], Result] | None = None,
 ) -> Generator[Result, None, None]:
-    """Results of ``work(unit)`` as they come, the longest units first; every worker computes with one thread.
+    """Yield results of ``work(unit)`` as they arrive, the longest units first; each worker computes with one thread.
 
-    ``workers``: units at a time; not given, one on this machine, and what its resources allow on a cluster. A worker
-    that is killed costs its unit's time only: the unit is done again. Where that happens over and over, ``lost`` says
-    what stands for its result; without it that is an error, raised when everything else is done. An error of ``work``
-    ends the whole.
+    ``workers`` is the number of units at a time; by default one on this machine, and on a cluster what its resources
+    allow. If a worker is killed, its unit is run again. If that happens several times, ``lost`` makes the result of the
+    unit; without ``lost`` an error is raised when all other units are done. An error of ``work`` ends everything.
     """
     chosen = check_engine(engine)
     check_workers(workers)
@@ -62,7 +61,7 @@ def run(
 
 
 class _Gone:
-    """In place of a result: the reason why there is none."""
+    """Takes the place of a result: the reason why there is none."""
 
     def __init__(self, reason: str) -> None:
         self.reason = reason

@@ -1,4 +1,4 @@
-"""Units of work in this process or in several of this machine, as many at a time as its memory and GPUs hold."""
+"""Units of work in this process or in several processes on this machine, as many at a time as memory and GPUs hold."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
-from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -15,8 +14,8 @@ from spdebench.engines import workers as worker
 from spdebench.engines.memory import free_memory
 from spdebench.engines.need import Need
 
-SHARED = 2  # deaths of a worker after which a unit that was in flight runs with no other beside it
-ATTEMPTS = 4  # deaths after which it is given up
+SHARED = 2  # worker deaths after which a unit that was running is run while no other unit runs
+ATTEMPTS = 4  # worker deaths after which the unit is given up
 
 
 def run(
@@ -25,24 +24,24 @@ def run(
     workers: int | None,
     lost: Callable[[Any, str], Any],
 ) -> Iterator[Any]:
-    """In this process for one worker, else in a pool."""
+    """Run the units in this process if there is one worker, otherwise in a pool of processes."""
     count = min(workers or 1, len(units))
     if count == 1:
         return (work(unit) for unit, _ in units)
-    return _Campaign(work, list(units), count, lost).results()
+    return _Pool(work, list(units), count, lost).results()
 
 
 @dataclass
 class Room:
-    """What units in flight have been promised, and whether another fits beside them."""
+    """The resources that running units were promised, and whether another unit fits as well."""
 
     workers: int
-    memory: int | None  # bytes that were free at the start; None: the system does not tell
+    memory: int | None  # bytes that were free at the start; None: unknown
     taken: list[Need] = field(default_factory=list)
 
     def fits(self, need: Need) -> bool:
         if not self.taken:
-            return True  # alone a unit may always run
+            return True  # a unit may always run if no other does
         if len(self.taken) >= self.workers:
             return False
         shares = sum(other.gpus for other in self.taken if other.place == need.place)
@@ -55,8 +54,8 @@ class Room:
         return promised + need.memory <= self.memory and (now is None or need.memory <= now)
 
 
-class _Campaign:
-    """Units waiting, units in flight, and how many workers have died on each."""
+class _Pool:
+    """Units that wait, units that run, and how many workers have died on each."""
 
     def __init__(
         self,
@@ -74,7 +73,8 @@ class _Campaign:
 
     def _new_pool(self) -> ProcessPoolExecutor:
         context = multiprocessing.get_context("spawn")
-        return ProcessPoolExecutor(self.room.workers, mp_context=context, initializer=worker.start)
+        stopped, self.stop = context.Pipe(duplex=False)  # closing `stop` ends the workers
+        return ProcessPoolExecutor(self.room.workers, mp_context=context, initializer=worker.start, initargs=(stopped,))
 
     def results(self) -> Iterator[Any]:
         try:
@@ -83,9 +83,9 @@ class _Campaign:
                 done, _ = wait(self.flying, return_when=FIRST_COMPLETED)
                 yield from self._landed(done)
         except Exception:
-            raise  # an error of a unit: those in flight are let end
-        except BaseException:  # an interrupt, or nobody wants the rest
-            self._terminate()
+            raise  # an error of a unit: the others that run are allowed to end
+        except BaseException:  # an interrupt, or the caller wants no more results
+            self.stop.close()
             raise
         finally:
             self.pool.shutdown(wait=True, cancel_futures=True)
@@ -93,8 +93,8 @@ class _Campaign:
     def _start_what_fits(self) -> None:
         for index in list(self.waiting):
             need = self.units[index][1]
-            alone = self.deaths[index] >= SHARED
-            if any(self.deaths[other] >= SHARED for other in self.flying.values()) or (alone and self.flying):
+            exclusive = self.deaths[index] >= SHARED
+            if any(self.deaths[other] >= SHARED for other in self.flying.values()) or (exclusive and self.flying):
                 continue
             if not self.room.fits(need):
                 continue
@@ -103,7 +103,7 @@ class _Campaign:
             except BrokenProcessPool:
                 if not self.flying:
                     self.pool = self._new_pool()
-                return  # what is in flight tells of it
+                return  # the units that run will report it
             self.flying[future] = index
             self.room.taken.append(need)
             self.waiting.remove(index)
@@ -124,7 +124,7 @@ class _Campaign:
             yield from self._replace_pool()
 
     def _replace_pool(self) -> Iterator[Any]:
-        """A worker was killed, which ends its whole pool: what was in flight is done again in another."""
+        """A killed worker breaks its whole pool: the units that ran are run again in a new one."""
         self.pool.shutdown(wait=True, cancel_futures=True)
         for future, index in list(self.flying.items()):
             del self.flying[future]
@@ -145,8 +145,3 @@ class _Campaign:
                 "'if __name__ == \"__main__\":')"
             )
             yield self.lost(self.units[index][0], reason)
-
-    def _terminate(self) -> None:
-        with suppress(AttributeError):  # processes of a pool that was never used, or is down already
-            for process in list(self.pool._processes.values()):
-                process.terminate()

@@ -1,7 +1,7 @@
-"""A folder that is one process's alone for a while.
+"""Locks on folders: one process at a time works in a folder.
 
-The system holds the lock and drops it with its process, however that ends, so that no lock is ever stale; the file
-``lock`` says who has it.
+The operating system drops a lock when its process ends, however it ends, so that no lock is ever stale. The file
+``lock`` in the folder names the process that has it.
 """
 
 from __future__ import annotations
@@ -16,14 +16,15 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from spdebench.errors import UserError
+from spdebench.files import try_lock
 from spdebench.spec import loads
 
-_NO_LINK = getattr(os, "O_NOFOLLOW", 0)  # a lock that is a link would lead out of the folder
+_NO_LINK = getattr(os, "O_NOFOLLOW", 0)  # a symbolic link would lead out of the folder
 
 
 @contextmanager
 def locked(folder: Path, *, pause: float = 0.2, quiet: bool = False) -> Iterator[None]:
-    """Within it the folder is this process's alone; who comes second says so in a line (unless ``quiet``) and waits."""
+    """Lock the folder inside the context. If another process has it, say so in a line (unless ``quiet``) and wait."""
     path = folder / "lock"
     try:
         folder.mkdir(parents=True, exist_ok=True)
@@ -32,9 +33,9 @@ def locked(folder: Path, *, pause: float = 0.2, quiet: bool = False) -> Iterator
         raise UserError(f"cannot write into {folder} ({error.strerror}); choose another folder with --out") from None
     try:
         tries = 0
-        while not _try_lock(descriptor):
+        while not try_lock(descriptor):
             tries += 1
-            if tries == 2 and not quiet:  # the first time it may be somebody who only looks
+            if tries == 2 and not quiet:  # a process that only looks has the lock for an instant
                 warnings.warn(f"{folder.name} is in progress ({_holder(path)}); waiting for it", stacklevel=3)
             time.sleep(pause if tries > 1 else min(pause, 0.05))
         _note(descriptor, json.dumps({"pid": os.getpid(), "host": socket.gethostname()}))
@@ -47,34 +48,20 @@ def locked(folder: Path, *, pause: float = 0.2, quiet: bool = False) -> Iterator
 
 
 def held(folder: Path) -> str:
-    """Who has the folder now, for people (``process 12 on node3``); empty if nobody has."""
+    """The process that has the folder now, as text (``process 12 on node3``); empty if none has."""
     path = folder / "lock"
     try:
         descriptor = os.open(path, os.O_RDWR | _NO_LINK)
     except OSError:
         return ""
     try:
-        return "" if _try_lock(descriptor, shared=True) else _holder(path)
+        return "" if try_lock(descriptor, shared=True) else _holder(path)
     finally:
         os.close(descriptor)
 
 
-def _try_lock(descriptor: int, shared: bool = False) -> bool:
-    try:
-        import fcntl
-    except ImportError:  # a system without such locks: runs are its user's to keep apart
-        return True
-    try:
-        fcntl.flock(descriptor, (fcntl.LOCK_SH if shared else fcntl.LOCK_EX) | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return False
-    except OSError:  # a file system without locks
-        return True
-    return True
-
-
 def _note(descriptor: int, text: str) -> None:
-    with suppress(OSError):  # it is for people; a full disk must not stop a run that has little left to write
+    with suppress(OSError):  # the note is informative only; a full disk must not stop a run here
         os.ftruncate(descriptor, 0)
         os.pwrite(descriptor, text.encode(), 0)
 

@@ -1,4 +1,4 @@
-"""Memory of a process that makes and drops arrays of a few hundred kilobytes all the time."""
+"""How much memory is free, and settings for processes that allocate and free many arrays."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ import torch
 
 
 def keep_freed_memory() -> None:
-    """Ask glibc to keep freed memory instead of giving it back page by page: steps on such arrays get up to 2x faster.
+    """Make glibc keep freed memory instead of returning it: steps on arrays of a few 100 kB get up to 2x faster.
 
-    For commands and workers, whose process is ours; a library call leaves the caller's process alone.
+    Commands and worker processes call this; library functions do not change the caller's process.
     """
     if sys.platform != "linux":
         return
@@ -27,14 +27,14 @@ def keep_freed_memory() -> None:
 
 
 def release(device: str) -> None:
-    """Give a GPU's memory back that this process keeps for later: other processes share it."""
+    """Return the GPU memory that torch keeps for later use, so that other processes can have it."""
     if torch.device(device).type == "cuda":
         gc.collect()
         torch.cuda.empty_cache()
 
 
 def free_memory() -> int | None:
-    """Bytes that processes may still take: of the machine, or of the control group if that has less; None: unknown."""
+    """Bytes that are free on the machine, or in the control group if that has fewer; None if unknown."""
     available = _meminfo()
     limits = [value for value in (available, _group_free()) if value is not None]
     return min(limits) if limits else None
@@ -49,7 +49,7 @@ def _meminfo() -> int | None:
 
 
 def _group_free() -> int | None:
-    """What the control group's limit leaves; the files that it keeps in memory can be dropped and count as free."""
+    """Bytes that the limit of the control group leaves; cached files count as free."""
     for group, limit, usage in (
         ("/sys/fs/cgroup", "memory.max", "memory.current"),
         ("/sys/fs/cgroup/memory", "memory.limit_in_bytes", "memory.usage_in_bytes"),

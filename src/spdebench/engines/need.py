@@ -1,4 +1,4 @@
-"""What a unit of work asks for. An estimate: it orders and places work, and never changes a result."""
+"""The resources that a unit of work needs: estimates that order and place the work and never change a result."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ Unit = TypeVar("Unit")
 
 @dataclass(frozen=True)
 class Need:
-    """``memory`` in bytes, ``gpus`` as a share of one GPU, ``seconds`` as estimated.
+    """``memory`` in bytes, ``gpus`` as a fraction of one GPU, ``seconds`` as estimated.
 
-    ``rank`` orders units: smaller ones start first, and of one rank the longest. ``place`` names the GPU that a unit of
-    this machine has chosen; on a cluster the engine chooses.
+    Units of smaller ``rank`` start first, and among equal ranks the longest. ``place`` names the GPU of a unit on this
+    machine; on a cluster the engine chooses it.
     """
 
     memory: int = 0
@@ -25,10 +25,10 @@ class Need:
 
 
 Needs = Need | Callable[[Any], Need] | None
-"""One for all units, a function of the unit, or nothing known."""
+"""The same need for all units, a function of the unit, or None if nothing is known."""
 
 
 def longest_first(units: Sequence[Unit], needs: Needs) -> list[tuple[Unit, Need]]:
-    """Units with their needs, in the order in which they are to start; equal ones as they came."""
+    """Units with their needs, in the order in which they start; equal ones keep their order."""
     pairs = [(unit, needs(unit) if callable(needs) else needs or Need()) for unit in units]
     return sorted(pairs, key=lambda pair: (pair[1].rank, -pair[1].seconds))

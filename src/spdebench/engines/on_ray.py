@@ -1,7 +1,7 @@
-"""Units of work on Ray: one that this process starts for itself, or the cluster that ``RAY_ADDRESS`` names.
+"""Units of work on Ray: on the cluster at ``RAY_ADDRESS``, or on a Ray that this process starts for itself.
 
-Ray places units by what they ask for and does them again when a worker or a node dies. Files that units write must lie
-where every node sees them.
+Ray places units by the resources they ask for, and runs them again if a worker or a node dies. Units must write their
+files into a folder that every node sees.
 """
 
 from __future__ import annotations
@@ -24,16 +24,16 @@ from spdebench.engines.need import Need
 from spdebench.errors import UserError
 from spdebench.registry import FILES
 
-RETRIES = 4  # times that a unit is done again after its worker or node has died
-STORE = 100 << 20  # bytes of Ray's shared memory: results are small
-WINDOW = 4  # units submitted ahead of each processor: enough for Ray to place, few enough to list
-LOOK = 5.0  # seconds between looks at which nodes there are
-GATHERING = 60.0  # seconds in which a cluster's nodes may still come
-PATIENCE = 10.0  # seconds in which cancelled units may put their things away
+RETRIES = 4  # times that a unit is run again after its worker or node has died
+STORE = 100 << 20  # bytes of Ray's object store: results are small
+WINDOW = 4  # units that are submitted per processor
+LOOK = 5.0  # seconds after which the list of nodes is read again
+GATHERING = 60.0  # seconds in which the nodes of a new cluster may still join
+PATIENCE = 10.0  # seconds in which cancelled units may remove half-written files
 
 
 def require() -> None:
-    """One clear line where Ray is not installed; nothing is imported."""
+    """Raise a one-line error if Ray is not installed; nothing is imported."""
     if importlib.util.find_spec("ray") is None:
         raise UserError("the engine 'ray' needs the extra 'ray': pip install 'spdebench[ray]'")
 
@@ -44,14 +44,14 @@ def run(
     workers: int | None,
     lost: Callable[[Any, str], Any],
 ) -> Iterator[Any]:
-    """Results as they come; an interrupt cancels what is in flight."""
+    """Yield results as they arrive; an interrupt cancels the units that run."""
     ray = _import()
     with _connected(ray, workers):
         yield from _Submitted(ray, work, units, workers, lost).results()
 
 
 class _Submitted:
-    """Units handed to Ray, a few ahead of its processors, so that the longest of what is left always comes next."""
+    """Units submitted to Ray: a few more than it has processors, so that the longest remaining unit starts next."""
 
     def __init__(
         self,
@@ -71,13 +71,13 @@ class _Submitted:
         self._check_fits([need for _, need in units])
 
     def _look_round(self) -> None:
-        """Nodes come and go: what they have now, and so how many units to submit ahead."""
+        """Read the resources of the nodes that are alive now, and from that the number of units to submit."""
         self.nodes = [node["Resources"] for node in self.ray.nodes() if node["Alive"]]
         self.most = self.workers or WINDOW * max(1, int(sum(node.get("CPU", 0) for node in self.nodes)))
         self.looked = time.monotonic()
 
     def _check_fits(self, needs: Sequence[Need]) -> None:
-        """What no node can hold is said before anything is started; a cluster may still be gathering its nodes."""
+        """Raise an error before anything starts if no node can run a unit; nodes of a new cluster may still join."""
         patience = time.monotonic() + (GATHERING if os.environ.get("RAY_ADDRESS") else 0.0)
         most = max(needs, key=lambda need: need.gpus)
         while time.monotonic() < patience and not self._holding(most):
@@ -112,11 +112,11 @@ class _Submitted:
         except errors.RayError as error:
             first = str(error).strip().splitlines()[0]
             raise UserError(
-                f"Ray lost the cluster ({first}); what is finished is kept, type the command again"
+                f"the connection to the Ray cluster is lost ({first}); finished work is kept, type the command again"
             ) from None
 
     def _asked(self, need: Need) -> dict[str, Any]:
-        """Resources in Ray's words; alone a unit may always run: no more memory is asked for than a node has."""
+        """The resources as Ray takes them; never more memory than the largest node has, so that every unit can run."""
         nodes = self._holding(need)
         if not nodes:
             raise UserError(
@@ -126,30 +126,30 @@ class _Submitted:
         return {"num_gpus": _share(need.gpus), "memory": min(need.memory, most)}
 
     def _holding(self, need: Need) -> list[dict[str, float]]:
-        """The nodes that have so many GPUs."""
+        """The nodes that have enough GPUs."""
         return [node for node in self.nodes if node.get("GPU", 0) >= _share(need.gpus)]
 
     def _cancel(self) -> None:
         for reference in self.flying:
-            self.ray.cancel(reference)  # an interrupt within the unit, which removes what it has half written
+            self.ray.cancel(reference)  # interrupts the unit, which removes its half-written files
         if self.flying:
             self.ray.wait(list(self.flying), num_returns=len(self.flying), timeout=PATIENCE)
 
 
 def _share(gpus: float) -> float:
-    """As Ray counts: parts of one GPU to four digits, or whole ones."""
+    """GPUs as Ray counts them: a fraction of one to four digits, or a whole number."""
     return round(gpus, 4) if gpus <= 1 else math.ceil(gpus)
 
 
 def call(work: Callable[[Any], Any], unit: Any) -> Any:
-    """In Ray's worker: ``work(unit)`` with one thread."""
+    """Run ``work(unit)`` with one thread, in a worker of Ray."""
     torch.set_num_threads(1)
     keep_freed_memory()
     return work(unit)
 
 
 def environment() -> dict[str, str]:
-    """What workers need of this process's environment: where code comes from, one thread, the user's own files."""
+    """Environment variables for workers: where code is imported from, one thread, the user's files of `--with`."""
     own = (Path(sys.prefix), Path(sys.base_prefix))
     paths = [str(Path(__file__).resolve().parents[2])]
     for entry in (*sys.path, *os.environ.get("PYTHONPATH", "").split(os.pathsep)):
@@ -167,7 +167,7 @@ def environment() -> dict[str, str]:
 def _import() -> Any:
     require()
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
-    os.environ.setdefault("RAY_task_oom_retries", str(RETRIES))  # Ray's own default is for ever
+    os.environ.setdefault("RAY_task_oom_retries", str(RETRIES))  # by default Ray repeats it for ever
     import ray
     import ray._private.worker
     import ray.exceptions
@@ -177,9 +177,9 @@ def _import() -> Any:
 
 @contextmanager
 def _connected(ray: Any, workers: int | None) -> Iterator[None]:
-    """Within it Ray is there. A Ray that the caller has started is used as it is and left running.
+    """Inside, Ray is connected. A Ray that the caller has started is used and left running.
 
-    The address is always given: what Ray would find by itself may be a cluster that is dead.
+    An address is always given, because Ray by itself may find the address of a cluster that is dead.
     """
     if ray.is_initialized():
         yield
@@ -199,7 +199,8 @@ def _connected(ray: Any, workers: int | None) -> Iterator[None]:
         if address:
             raise _unreachable(address, first) from None
         raise UserError(f"cannot start Ray here ({first}); use --engine local") from None
-    # Ray tells of dead workers on standard output, where a program may expect our JSON.
+    # Ray reports dead workers on standard output, where a program may expect our JSON, also with log_to_driver=False.
+    # It has no public switch for that: this private one is what Ray's own debugger uses.
     ray._private.worker._worker_logs_enabled = False
     try:
         yield
@@ -209,7 +210,7 @@ def _connected(ray: Any, workers: int | None) -> Iterator[None]:
 
 
 def _check_listens(address: str) -> None:
-    """Somebody answers there; Ray itself would try for minutes."""
+    """Check that the address answers; Ray itself would try for minutes."""
     host, colon, port = address.rpartition("://")[2].rpartition(":")
     if not colon or not port.isdigit():  # "auto" and its like
         return
@@ -221,5 +222,5 @@ def _check_listens(address: str) -> None:
 
 def _unreachable(address: str, why: str) -> UserError:
     return UserError(
-        f"cannot join the Ray cluster at {address} ({why}); start it, or unset RAY_ADDRESS to have one started here"
+        f"cannot join the Ray cluster at {address} ({why}); start it, or unset RAY_ADDRESS to start one on this machine"
     )

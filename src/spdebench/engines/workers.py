@@ -1,4 +1,4 @@
-"""A worker process of this machine: one thread, and no longer than it is wanted."""
+"""A worker process on this machine: it computes with one thread and ends with the process that started it."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import signal
 import threading
 from collections.abc import Callable
 from multiprocessing import connection
+from multiprocessing.connection import Connection
 from types import FrameType
 from typing import Any
 
@@ -17,23 +18,23 @@ from spdebench.engines.memory import keep_freed_memory
 
 
 class _Stop(BaseException):
-    """The engine ends this worker; no error, so that nothing that handles errors stops it."""
+    """The engine ends this worker. It is no `Exception`, so that code that handles errors does not catch it."""
 
 
 _busy = False
 
 
-def start() -> None:
-    """What a worker does first."""
+def start(stop: Connection) -> None:
+    """Prepare this process for work. It ends when the other end of ``stop`` is closed, or with its parent process."""
     torch.set_num_threads(1)
     keep_freed_memory()
     signal.signal(signal.SIGTERM, _terminated)
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the engine is interrupted, and ends its workers
-    end_with_parent()
+    end_with_parent(stop)
 
 
 def call(work: Callable[[Any], Any], unit: Any) -> Any:
-    """``work(unit)``; if the worker is ended meanwhile, what the unit has opened is closed and removed first."""
+    """``work(unit)``; if the worker is ended meanwhile, the unit first closes and removes what it has half written."""
     global _busy
     _busy = True
     try:
@@ -50,14 +51,16 @@ def _terminated(number: int, frame: FrameType | None) -> None:
     raise _Stop
 
 
-def end_with_parent() -> None:
-    """If the process that started this one is killed, do not stay behind."""
+def end_with_parent(stop: Connection) -> None:
+    """End at once if the parent process is killed; end like after SIGTERM if the other end of ``stop`` is closed."""
     parent = multiprocessing.parent_process()
     if parent is None:
         return
 
     def watch() -> None:
-        connection.wait([parent.sentinel])
+        if parent.sentinel not in connection.wait([parent.sentinel, stop]):
+            os.kill(os.getpid(), signal.SIGTERM)
+            connection.wait([parent.sentinel])
         os._exit(1)
 
     threading.Thread(target=watch, daemon=True).start()

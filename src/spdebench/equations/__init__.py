@@ -1,12 +1,13 @@
 """The equations: one file each. Importing this package declares them."""
 
-from spdebench.equations.base import EQUATIONS, Equation, Monomial, Rule, equation
+from spdebench.equations.base import EQUATIONS, Equation, equation
 from spdebench.equations.kdv import KdV
 from spdebench.equations.kpz import KPZ
 from spdebench.equations.nse import NSE
 from spdebench.equations.phi41 import Phi41
 from spdebench.equations.phi42 import Phi42
 from spdebench.equations.phi43 import Phi43
+from spdebench.equations.rule import Monomial, Rule
 from spdebench.equations.wave import Wave
 
 __all__ = [

@@ -3,10 +3,10 @@
     d u = (L u + F(u)) dt + G(u) dW                 (order 1 in time)
     d u_t = (L u + F(u)) dt + G(u) dW               (order 2)
 
-An equation file opens with its formula and declares one class; declaring it registers it. It names its schemes, one for
-each edition, and does not know how they step. Editions: ``paper`` is the grid, step and scheme of the paper's text;
-``converged`` is the same equation driven by the same realisation, constant in time on each stored interval (or given as
-an impulse, where the equation says so), on a grid that resolves J and with sub-steps until the stored field rests.
+An equation file opens with its formula and declares one class; declaring the class registers it. It names one scheme
+for each edition. Edition ``paper`` has the grid, step and scheme of the paper's text. Edition ``converged`` solves the
+same equation with the same realisation of the noise, constant in time on each stored interval (or an impulse, where the
+equation says so), on a grid that resolves J and with so many sub-steps that the stored solution no longer changes.
 """
 
 from __future__ import annotations
@@ -22,9 +22,11 @@ import torch
 from torch import Tensor
 
 from spdebench import spec
+from spdebench.equations.inputs import Inputs
+from spdebench.equations.rule import Rule
 from spdebench.errors import FoldingWarning, UserError
 from spdebench.grids import Boundary, Grid
-from spdebench.noise import Wiener, make_basis, spectra
+from spdebench.noise import Basis, Wiener, make_basis, spectra
 from spdebench.registry import Registry
 
 Edition = Literal["paper", "converged"]
@@ -37,43 +39,19 @@ def _builtin() -> None:
 
 
 MOST_VALUES = 1 << 30
-"""Values of u that a sample may have: 4 GB."""
+"""The most values of u that a sample may have: 4 GB."""
 MOST_FUNCTIONS = 1 << 22
 _MOST = {"frames": 1 << 20, "steps": 1 << 24, "substeps": 1 << 20}
 
 EQUATIONS: Registry[Equation] = Registry("equation", "equations", _builtin)
 
 
-@dataclass(frozen=True)
-class Monomial:
-    """One term of F(u) + G(u) xi: coefficient * p * (xi if noise), with p by ``form``
-
-    product     prod_m (d^m u/dx^m)^powers[m]; no power at all: 1
-    flux        d/dx of that product
-    transport   v.grad u, v the velocity of the vorticity u (powers say nothing)
-    force       the field f = F(0), as the drift has it (powers and coefficient say nothing, but 0: none)
-    """
-
-    coefficient: float
-    powers: tuple[int, ...]
-    noise: bool = False
-    form: Literal["product", "flux", "transport", "force"] = "product"
-
-
-@dataclass(frozen=True)
-class Rule:
-    """How trees grow: the kernel of L gains ``kernel_degree``, the noise has ``noise_degree`` (parabolic or hyperbolic
-    scaling of the equation), and the monomials say which products are planted; a smooth function stands in
-    them as its Taylor polynomial at 0."""
-
-    kernel_degree: float
-    noise_degree: float
-    monomials: tuple[Monomial, ...]
-
-
 @dataclass(frozen=True, kw_only=True)
 class Equation(ABC):
-    """Base of all equations. Fields left at ``auto`` or 0 are filled in on construction, so a spec is always whole."""
+    """Base of all equations. A subclass gives `symbol` and `initial`; its drift is zero unless it gives one.
+
+    Fields left at ``auto`` or 0 are filled in on construction, so that a spec is always complete.
+    """
 
     edition: Edition = "paper"
     boundary: Boundary = "periodic"
@@ -81,34 +59,36 @@ class Equation(ABC):
     basis: Literal["auto", "fourier", "sine", "haar"] = "auto"  # fourier if periodic, sine if Dirichlet
     truncation: int = 128  # J
     sigma: float = 1.0
-    kappa: float = 0.0  # size of the random part of the initial datum: 0 fixed (task xi), 0.1 varying (task u0+xi)
+    kappa: float = 0.0  # size of the random part of the initial datum: 0 fixed (xi -> u), 0.1 varying ((u0, xi) -> u)
     horizon: float = 1.0  # T
-    points: int = 128  # stored points an axis
+    points: int = 128  # stored points per axis
     frames: int = 50  # stored intervals
     steps: int = 50  # time steps of edition paper
-    solve_points: int = 0  # points an axis of the solving grid
+    solve_points: int = 0  # points per axis of the solving grid
     substeps: int = 0  # sub-steps of each noise interval
 
     name: ClassVar[str]
-    formula: ClassVar[str]
-    title: ClassVar[str]
+    formula: ClassVar[str] = ""  # if not given, the first line of the docstring
+    title: ClassVar[str] = ""  # if not given, the name
     dim: ClassVar[int] = 1
     lower: ClassVar[float] = 0.0
     upper: ClassVar[float] = 1.0
-    order: ClassVar[int] = 1
-    multiplicative: ClassVar[bool] = False
+    order: ClassVar[int] = 1  # of the time derivative
+    multiplicative: ClassVar[bool] = False  # G(u) = sigma u instead of sigma
     coarsens: ClassVar[bool] = False  # whether edition paper may solve on a finer grid than it stores
-    refinement: ClassVar[int] = 8  # halvings of the step after which the noise counts as continuous in time
+    refinement: ClassVar[int] = 8  # a card halves the step so often to approximate noise that is continuous in time
     boundaries: ClassVar[tuple[str, ...]] = ("periodic",)
     bases: ClassVar[tuple[str, ...]] = ("fourier",)
     noises: ClassVar[tuple[str, ...]] = ("cylindrical", "q_wiener")
-    schemes: ClassVar[dict[str, str]]  # edition -> name of the scheme
-    remarks: ClassVar[str] = ""  # what differs from the paper's text and why; goes into the card
+    schemes: ClassVar[dict[str, str]] = {"paper": "semi_implicit", "converged": "etdrk4"}  # by edition
+    remarks: ClassVar[str] = ""  # what differs from the paper's text and why; printed on the card
 
     def __init_subclass__(cls, name: str | None = None, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
         if name is not None:
             cls.name = name
+            cls.title = cls.title or name
+            cls.formula = cls.formula or (cls.__doc__ or name).strip().partition("\n")[0]
             EQUATIONS.add(name, cls)
 
     def __post_init__(self) -> None:
@@ -123,18 +103,20 @@ class Equation(ABC):
         self._validate()
 
     def _bound(self) -> None:
-        """Refuse sizes that no machine solves, before anything of such a size is made."""
+        """Refuse sizes that no machine can solve, before memory of that size is asked for."""
         for key, most in _MOST.items():
             if getattr(self, key) > most:
                 raise UserError(f"{self.name}: {key} must be at most {most}, got {getattr(self, key)}")
         for key in ("points", "solve_points"):
             if getattr(self, key) ** self.dim * (self.frames + 1 if key == "points" else 1) > MOST_VALUES:
-                raise UserError(f"{self.name}: {key}={getattr(self, key)} make more than {MOST_VALUES} values a sample")
+                raise UserError(
+                    f"{self.name}: {key}={getattr(self, key)} make more than {MOST_VALUES} values per sample"
+                )
         if (self.truncation + 1) ** self.dim > MOST_FUNCTIONS:
             raise UserError(f"{self.name}: J={self.truncation} makes more than {MOST_FUNCTIONS} noise functions")
 
     def _auto(self) -> dict[str, Any]:
-        """What the fields left open become."""
+        """Values of the fields that were left open."""
         converged = self.edition == "converged"
         return {
             "basis": "fourier" if self.boundary == "periodic" else "sine",
@@ -170,9 +152,9 @@ class Equation(ABC):
         if self.edition == "converged" and self.basis != "haar" and not self.series().resolved_by(self.solving_grid):
             raise UserError(f"{self.name}: solve_points={self.solve_points} do not resolve J={self.truncation}")
 
-    # --- other members of the family ------------------------------------------------------------------------------
+    # --- the same equation with other values -------------------------------------------------------------------------
     def replace(self, **changes: Any) -> Equation:
-        """The spec with other values; what had been filled in automatically is filled in anew."""
+        """The spec with other values; fields that had been filled in automatically are filled in again."""
         auto = {"basis": "auto", "solve_points": 0, "substeps": 0}
         values = dataclasses.asdict(self)
         for key, value in self._auto().items():
@@ -187,7 +169,7 @@ class Equation(ABC):
         return self.points * -(-wanted // self.points)
 
     def resolved_substeps(self) -> int:
-        """Sub-steps a stored interval of edition converged."""
+        """Sub-steps per stored interval of edition converged."""
         return 8
 
     # --- discretisation -------------------------------------------------------------------------------------------
@@ -203,17 +185,19 @@ class Equation(ABC):
 
     @property
     def noise_steps(self) -> int:
-        """Intervals on which the noise enters as one increment: the steps of ``paper``, the stored ones of
-        ``converged``."""
+        """Intervals on which the noise is one increment: steps in edition paper, stored intervals in converged."""
         return self.steps if self.edition == "paper" else self.frames
 
     @property
     def strided(self) -> bool:
-        """Whether storage takes every so-many-th point of the solving grid instead of its low modes."""
+        """Whether the stored points are a subset of the solving grid's, instead of the values of its low modes."""
         return False
 
     @property
     def scheme(self) -> str:
+        """The name of the scheme that solves this edition."""
+        if self.edition not in self.schemes:
+            raise UserError(f"{self.name}: `schemes` names none for edition {self.edition}; add one to the class")
         return self.schemes[self.edition]
 
     @property
@@ -222,12 +206,17 @@ class Equation(ABC):
         return torch.arange(self.frames + 1, dtype=torch.float64) * (self.horizon / self.frames)
 
     @property
-    def task(self) -> str:
-        """``xi`` for a fixed initial datum, ``u0_xi`` for a varying one."""
-        return "u0_xi" if self.kappa else "xi"
+    def task(self) -> Inputs:
+        """``xi`` for a fixed initial datum, ``u0+xi`` for a varying one."""
+        return "u0+xi" if self.kappa else "xi"
 
     # --- noise ----------------------------------------------------------------------------------------------------
-    def series(self):
+    @property
+    def noise_label(self) -> str:
+        """The kind of noise in words."""
+        return "Q-Wiener" if self.noise == "q_wiener" else self.noise.replace("_", " ")
+
+    def series(self) -> Basis:
         """The basis up to J."""
         try:
             return make_basis(self.basis, self.truncation, self.dim)
@@ -235,33 +224,37 @@ class Equation(ABC):
             raise UserError(f"{self.name}: {error}") from None
 
     def eigenvalue_roots(self) -> Tensor:
-        """sqrt(lambda) for each member of each pair of normals."""
+        """sqrt(lambda) for each of the two normals of every pair: (pairs, 2)."""
         index = self.series().index
         if self.noise == "q_wiener":
             return spectra.power_law(index).sqrt()
+        if self.noise != "cylindrical":
+            raise UserError(
+                f"{self.name}: noise={self.noise} needs a method `eigenvalue_roots` on the equation's class"
+            )
         return torch.ones(index.shape, dtype=torch.float64)
 
     def wiener(self, grid: Grid | None = None) -> Wiener:
-        """The driving process as the solving grid (or another) sees it."""
+        """The driving process on the solving grid (or another)."""
         process = Wiener(self.series(), self.eigenvalue_roots(), grid or self.solving_grid, self.edition == "converged")
         if message := self.folding_message():
             warnings.warn(message, FoldingWarning, stacklevel=2)
         return process
 
     def folding_message(self) -> str:
-        """One line on the folding of this spec's noise; empty if it does not fold."""
+        """One line if the noise of this spec aliases on its grid; empty if it does not."""
         if self.edition == "converged" or not self.series().folds_on(self.solving_grid):
             return ""
         points = " x ".join(map(str, self.solving_grid.points))
         return (
             f"{self.name}: the noise has {self.series().functions} {self.basis} functions, the grid {points} "
-            f"points; edition paper evaluates the series at the points, where it folds (edition=converged does not)"
+            f"points; edition paper evaluates the series at the points, where it aliases (edition=converged does not)"
         )
 
     # --- mathematics ----------------------------------------------------------------------------------------------
     @property
     def differences(self) -> bool:
-        """Whether space is discretised by differences (edition paper of most equations) or by modes."""
+        """Whether space is discretised by finite differences (edition paper of most equations) or by modes."""
         return self.edition == "paper"
 
     @abstractmethod
@@ -269,12 +262,16 @@ class Equation(ABC):
         """L(k), the symbol of the linear part on the grid's coefficients."""
 
     def drift(self, grid: Grid, device: torch.device | str = "cpu") -> Map:
-        """F on values at the grid points; an equation gives this or `nonlinear`."""
+        """F on values at the grid points. An equation gives this, or `nonlinear`, or both, or neither: F = 0."""
+        if type(self).nonlinear is Equation.nonlinear:
+            return torch.zeros_like
         nonlinear = self.nonlinear(grid, device)
         return lambda u: grid.inverse(nonlinear(grid.transform(u)))
 
     def nonlinear(self, grid: Grid, device: torch.device | str = "cpu") -> Map:
         """F on coefficients, de-aliased (Galerkin); by default F at the points of a grid twice as fine."""
+        if type(self).drift is Equation.drift:
+            return torch.zeros_like
         fine = grid.with_points([2 * n for n in grid.points])
         drift = self.drift(fine, device)
 
@@ -288,21 +285,21 @@ class Equation(ABC):
         """u_0 at the grid points, (samples, points); random parts by the same stream as the noise."""
 
     def velocity(self, grid: Grid, device: torch.device | str = "cpu") -> Tensor:
-        """u_t at t=0 for equations of order 2."""
-        raise NotImplementedError(f"{self.name} is of first order in time")
+        """u_t at t=0 at the grid points, for equations of order 2."""
+        raise UserError(f"{self.name}: an equation of order 2 in time needs a method `velocity`, u_t at t=0")
 
-    def counterterm(self) -> float:
-        """The constant that renormalisation subtracts from the drift; 0 where the equation needs none."""
-        return 0.0
-
-    def masses(self) -> Sequence[float]:
+    def counterterm_rates(self) -> Sequence[float]:
         """m_n of the noise intervals n = 0, 1, ..: renormalisation adds m_n u to the drift; empty where it does not."""
         return ()
 
+    def quadratic_dispersion(self) -> tuple[float, float] | None:
+        """(a, b) if the equation is u_t = -a u_xxx + b (u^2)_x + noise, whose normal form is known; else None."""
+        return None
+
     @property
-    @abstractmethod
-    def rule(self) -> Rule:
-        """How products of the solution enter: for features built from trees."""
+    def rule(self) -> Rule | None:
+        """How products of the solution enter; only the models that build trees need it."""
+        return None
 
 
 def equation(name: str, **values: Any) -> Equation:

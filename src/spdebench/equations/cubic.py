@@ -9,10 +9,15 @@ from torch import Tensor
 
 @dataclass(frozen=True)
 class Cubic:
-    """u -> a u + b u^3. A scheme that sees these two numbers may do the drift in one pass with its own sums."""
+    """u -> a u + b u^3. A scheme that finds `polynomial` on a drift may compute it together with its own sums."""
 
     linear: float
     cube: float
+
+    @property
+    def polynomial(self) -> tuple[float, ...]:
+        """c_0, c_1, .. of F(u) = sum_i c_i u^i."""
+        return 0.0, self.linear, 0.0, self.cube
 
     def __call__(self, u: Tensor) -> Tensor:
         factor = (u * u).mul_(self.cube)

@@ -1,4 +1,4 @@
-"""Random initial data, drawn by the stream of the noise under another purpose: a function of (seed, sample)."""
+"""Random initial data, drawn from the same stream as the noise under another purpose: a function of (seed, sample)."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def plane_waves(grid: Grid, seed: int, samples: Sequence[int], device: torch.dev
 
 
 FIELD_TRUNCATION = 62
-"""J of a Gaussian field: |k_i| <= 31, all that 64 points an axis resolve, on every grid the same."""
+"""J of a Gaussian field: |k_i| <= 31, all modes that 64 points per axis resolve; the same on every grid."""
 
 
 def gaussian_field(
@@ -62,7 +62,7 @@ def gaussian_field(
     basis = make_basis("fourier" if grid.periodic else "sine", FIELD_TRUNCATION, grid.dim)
     assert isinstance(basis, Lattice)
     unit = torch.tensor([(2 if grid.periodic else 1) * math.pi / length for length in grid.lengths])
-    square = (basis.members * unit.to(torch.float64)).square().sum(-1)
+    square = (basis.function_wavevectors * unit.to(torch.float64)).square().sum(-1)
     roots = torch.where(square > 0, eigenvalue(square), torch.zeros_like(square)).sqrt().to(device)
     pairs = normal_pairs(
         sample_states(seed, purpose, samples, device),

@@ -11,11 +11,12 @@ import torch
 from torch import Tensor
 
 from spdebench.equations import renormalise
-from spdebench.equations.base import Equation, Map, Monomial, Renormalisation, Rule
+from spdebench.equations.base import Equation, Map, Renormalisation
 from spdebench.equations.initial import perturbed
+from spdebench.equations.rule import Monomial, Rule
 from spdebench.errors import UserError
 from spdebench.grids import Grid
-from spdebench.noise import make_basis, spectra
+from spdebench.noise import Basis, make_basis, spectra
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -29,7 +30,7 @@ class KPZ(Equation, name="kpz"):
       none   0.
       paper  lambda sigma^2 sum_{k in Z} phi^2(k eps), about lambda sigma^2 J: what the paper prints. It is twice the
              Ito correction, and its sum runs past the noise's own cut-off.
-      exact  lambda (E (D X)^2 + sigma^2 phi^2(0)/2), X the stationary linear solution of the very scheme, step and
+      exact  lambda (E (D X)^2 + sigma^2 phi^2(0)/2), X the stationary linear solution by the scheme, step and
              modes in use. As the step goes to 0 this is the Cole-Hopf constant lambda sigma^2/2 sum phi^2(k eps) over
              the modes in use, the zero mode included, with which E exp(lambda h(t)) = exp(t d_xx) exp(lambda h_0). The
              transient lambda E (D X)^2(t) from X(0) = 0 differs from it by a finite amount, since the modes need their
@@ -39,7 +40,7 @@ class KPZ(Equation, name="kpz"):
     central first difference. Edition ``converged``: Fourier Galerkin and ETDRK4, noise constant on stored intervals.
     """
 
-    noise: Literal["cylindrical"] = "cylindrical"  # type: ignore[assignment]
+    noise: Literal["cylindrical"] = "cylindrical"
     sigma: float = 0.1
     horizon: float = 0.05
     coupling: float = 0.5  # lambda
@@ -65,7 +66,7 @@ class KPZ(Equation, name="kpz"):
         """The truncation of the series: J, or twice the support of the mollifier."""
         return 2 * math.ceil(spectra.bump_radius() * self.truncation) if self.resolve_mollifier else self.truncation
 
-    def series(self):
+    def series(self) -> Basis:
         return make_basis("fourier", self._modes()) if self.resolve_mollifier else super().series()
 
     def resolved_points(self) -> int:
@@ -77,6 +78,10 @@ class KPZ(Equation, name="kpz"):
     def eigenvalue_roots(self) -> Tensor:
         k = torch.arange(self.series().pairs)
         return spectra.mollifier(k, self.truncation)[:, None].expand(-1, 2)
+
+    @property
+    def noise_label(self) -> str:
+        return "mollified cylindrical"
 
     def symbol(self, grid: Grid, device: torch.device | str = "cpu") -> Tensor:
         return grid.laplacian(difference=self.differences, device=device)
@@ -108,6 +113,7 @@ class KPZ(Equation, name="kpz"):
         return perturbed(torch.sin(x) + torch.cos(x), self.kappa, grid, seed, samples)
 
     def counterterm(self) -> float:
+        """C, which `drift` and `nonlinear` subtract."""
         return renormalise.kpz_counterterm(self)
 
     @property

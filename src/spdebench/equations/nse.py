@@ -6,13 +6,14 @@ import functools
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import ClassVar, Literal
+from typing import Any, ClassVar, Literal
 
 import torch
 from torch import Tensor
 
-from spdebench.equations.base import Equation, Map, Monomial, Rule
+from spdebench.equations.base import Equation, Map
 from spdebench.equations.initial import gaussian_field
+from spdebench.equations.rule import Monomial, Rule
 from spdebench.errors import UserError
 from spdebench.grids import Grid
 from spdebench.noise import Lattice, make_basis, spectra
@@ -28,7 +29,7 @@ class NSE(Equation, name="nse"):
 
     u = (psi_y, -psi_x), -Laplacian psi = omega; f = forcing (sin + cos)(2 pi (x+y)); t in [0, 1]. Paper, Tables 1 and
     2: viscosity 1e-4, forcing 0.1, sigma 0.005, J = 32..256, 64 x 64 points of which 16 x 16 are stored, 1000 steps of
-    which every tenth is stored. J = 64 here by default, the most that the grid sees without folding.
+    which every tenth is stored. J = 64 here by default, the largest J that does not alias on the grid.
 
     Noise: the sum of ``fields`` independent copies of W = sum sqrt(lambda_k) beta_k e_k, which has the law of one copy
     times sqrt(fields) and is drawn so. lambda_k = exp(-alpha |k|^2) (``spectrum`` paper) or exp(-alpha |2 pi k|^2)
@@ -48,7 +49,7 @@ class NSE(Equation, name="nse"):
     Edition ``converged``: ETDRK4, noise constant on stored intervals, a grid whose product takes in all of the noise.
     """
 
-    noise: Literal["q_wiener"] = "q_wiener"  # type: ignore[assignment]
+    noise: Literal["q_wiener"] = "q_wiener"
     truncation: int = 64
     sigma: float = 0.005
     points: int = 16
@@ -78,7 +79,7 @@ class NSE(Equation, name="nse"):
         "noise with a mean, forcing that runs nine steps ahead of the solution, and no Dirichlet data."
     )
 
-    def _auto(self) -> dict:
+    def _auto(self) -> dict[str, Any]:
         auto = super()._auto()
         if self.edition == "paper":
             auto["solve_points"] = 4 * self.points
@@ -93,7 +94,7 @@ class NSE(Equation, name="nse"):
         super()._validate()
         if self.strided and self.solve_points % self.points:
             raise UserError(
-                f"nse: storage=stride takes every so-many-th point, but solve_points={self.solve_points} is not a "
+                f"nse: storage=stride stores a subset of the points, but solve_points={self.solve_points} is not a "
                 f"multiple of points={self.points}; use storage=spectral"
             )
 
@@ -107,7 +108,7 @@ class NSE(Equation, name="nse"):
 
     def resolved_points(self) -> int:
         """Twice the points of edition paper, and so many that the two thirds rule keeps every mode of the noise."""
-        top = int(self.series().members.abs().max())
+        top = int(self.series().function_wavevectors.abs().max())
         waves = top if self.boundary == "periodic" else -(-top // 2)
         return self.points * -(-max(8 * self.points, 3 * waves + 1) // self.points)
 
@@ -163,7 +164,7 @@ def drawn_modes(basis: str, truncation: int, alpha: float, spectrum: Spectrum) -
     """The modes of W that matter and the square roots of their eigenvalues, as `NSE` says."""
     full = make_basis(basis, truncation, 2)
     assert isinstance(full, Lattice)
-    k = full.members.to(torch.float64)
+    k = full.function_wavevectors.to(torch.float64)
     if basis == "fourier":
         low, high = 1 - truncation // 2, truncation // 2
         present = [((low <= s * k) & (s * k <= high)).all(-1) for s in (1, -1)]
@@ -171,7 +172,7 @@ def drawn_modes(basis: str, truncation: int, alpha: float, spectrum: Spectrum) -
     else:
         k, share = k / 2, torch.ones(k.shape[:-1], dtype=torch.float64)
     roots = (spectra.gaussian(k * (2 * math.pi if spectrum == "reference" else 1.0), alpha) * share).sqrt()
-    roots[(k == 0).all(-1)] = 0  # the mean, and the absent members of pairs of sines
+    roots[(k == 0).all(-1)] = 0  # the mean, and the absent second sines of pairs
     keep = roots.amax(1) >= NEGLIGIBLE * roots.max()
     return full.keeping(keep), roots[keep]
 
@@ -230,7 +231,8 @@ def sine_advection(grid: Grid, device: torch.device | str = "cpu") -> Map:
 
     def sums(terms: Tensor, axis: int, kept: int) -> Tensor:
         length = 2 * grid.points[axis]
-        return torch.fft.irfft(terms, n=length, dim=axis, norm="forward").narrow(axis, 0, kept)
+        values: Tensor = torch.fft.irfft(terms, n=length, dim=axis, norm="forward")
+        return values.narrow(axis, 0, kept)
 
     def transport(b: Tensor) -> Tensor:
         low = b[..., :rows, :columns].unsqueeze(-3)

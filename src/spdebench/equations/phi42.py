@@ -11,9 +11,10 @@ import torch
 from torch import Tensor
 
 from spdebench.equations import renormalise
-from spdebench.equations.base import Equation, Map, Monomial, Renormalisation, Rule
+from spdebench.equations.base import Equation, Map, Renormalisation
 from spdebench.equations.cubic import Cubic
 from spdebench.equations.initial import perturbed
+from spdebench.equations.rule import Monomial, Rule
 from spdebench.grids import Grid
 
 
@@ -28,14 +29,14 @@ class Phi42(Equation, name="phi42"):
       none   0, the bare equation by the same scheme: what differs from the others is the counter-term alone.
       paper  sigma^2 (t + sum_{0 < |k| <= J} (1 - e^{-2 l t})/(2 l)), l = 4 pi^2 |k|^2: the paper's Algorithm 1. Its
              ball |k| <= J has more modes than the noise.
-      exact  E X^2 of the very modes, grid and scheme in use, folding included.
+      exact  E X^2 of the modes, grid and scheme in use, aliasing included.
 
     Edition ``paper``: Algorithm 2, X by Crank-Nicolson with the five-point eigenvalues and v by explicit Euler.
     Edition ``converged``: Fourier Galerkin on a grid that resolves J and ETDRK4, noise constant on stored intervals, a
     averaged over each interval (paper: at its middle).
     """
 
-    noise: Literal["cylindrical"] = "cylindrical"  # type: ignore[assignment]
+    noise: Literal["cylindrical"] = "cylindrical"
     truncation: int = 32
     sigma: float = 0.1
     horizon: float = 0.025
@@ -53,8 +54,8 @@ class Phi42(Equation, name="phi42"):
     remarks: ClassVar[str] = (
         "The authors' code adds 3v to the drift (3u without renormalisation), treats a closed grid as periodic, and "
         "lags the noise of the bare equation by one step; here both solve the text's equation by one scheme. The "
-        "paper's constant sums the ball |k| <= J, the noise has |k_i| <= J/2 and folds on 32 points for J > 32: a(t) "
-        "and E X^2 differ (renormalisation=exact mends it)."
+        "paper's constant sums the ball |k| <= J, the noise has |k_i| <= J/2 and aliases on 32 points for J > 32: a(t) "
+        "and E X^2 differ (renormalisation=exact takes the latter)."
     )
 
     def resolved_points(self) -> int:
@@ -68,7 +69,7 @@ class Phi42(Equation, name="phi42"):
         return grid.laplacian(difference=self.differences, device=device)
 
     def drift(self, grid: Grid, device: torch.device | str = "cpu") -> Map:
-        """-u^3; the counter-term comes with `masses`."""
+        """-u^3; the counter-term comes with `counterterm_rates`."""
         return Cubic(0.0, -1.0)
 
     def initial(self, grid: Grid, seed: int, samples: Sequence[int], device: torch.device | str = "cpu") -> Tensor:
@@ -76,11 +77,11 @@ class Phi42(Equation, name="phi42"):
         phase = 2 * math.pi * (x + y)
         return perturbed(torch.sin(phase) + torch.cos(phase), self.kappa, grid, seed, samples)
 
-    def masses(self) -> Sequence[float]:
-        return renormalise.phi42_masses(self)
+    def counterterm_rates(self) -> Sequence[float]:
+        return renormalise.phi42_counterterm_rates(self)
 
     @property
     def rule(self) -> Rule:
         """The linear term has the coefficient 3 a of the last interval."""
-        linear = (Monomial(masses[-1], (1,)),) if (masses := self.masses()) else ()
+        linear = (Monomial(rates[-1], (1,)),) if (rates := self.counterterm_rates()) else ()
         return Rule(2.0, -2.0, (Monomial(-1.0, (3,)), *linear, Monomial(self.sigma, (0,), noise=True)))

@@ -10,9 +10,10 @@ import torch
 from torch import Tensor
 
 from spdebench.equations import renormalise
-from spdebench.equations.base import Equation, Map, Monomial, Renormalisation, Rule
+from spdebench.equations.base import Equation, Map, Renormalisation
 from spdebench.equations.cubic import Cubic
 from spdebench.equations.initial import perturbed
+from spdebench.equations.rule import Monomial, Rule
 from spdebench.errors import UserError
 from spdebench.grids import Grid
 
@@ -23,7 +24,7 @@ STEP = 1.384e-4
 class Phi43(Equation, name="phi43"):
     """d u = (A u - u^3 + C(t) u) dt + sigma dW,  u_0 = kappa eta,  t <= 256 dt,  dt = 1.384e-4.
 
-    The lattice of Zhu and Zhu (2015): M = 2N+1 points an axis, eps = 2/M, A the seven-point Laplacian, dW independent
+    The lattice of Zhu and Zhu (2015): M = 2N+1 points per axis, eps = 2/M, A the seven-point Laplacian, dW independent
     at every site with variance dt/eps^3, that is all modes |k|_inf <= N. The paper's tables print this N = 8 as J;
     here, as everywhere, J means |k_i| <= J/2, so J = 16 = M - 1. A smaller J drives fewer modes of the lattice, a
     larger one does not exist. Paper, Table 1: 17^3 points, sigma 1, u_0 = 0 (kappa = 0).
@@ -31,14 +32,14 @@ class Phi43(Equation, name="phi43"):
     C(t) by ``renormalisation``:
       none   0.
       paper  3 sigma^2 C_0(t) - 9 sigma^4 C_1(t), X(0) = 0, without the zero mode, with the aliasing terms.
-      exact  3 E X^2 - 9 sigma^4 C_1(t), E X^2 of the very scheme and its modes, the zero mode as the noise has it.
+      exact  3 E X^2 - 9 sigma^4 C_1(t), E X^2 of the scheme in use and its modes, the zero mode as the noise has it.
 
     Edition ``paper``: IMEX (linearly implicit) Euler. Edition ``converged``: the lattice is the model, so its points
     and modes stay; its stochastic differential equations are resolved in time by ETDRK4, noise constant on each stored
     interval, E X^2 averaged over it and the other constants at its middle.
     """
 
-    noise: Literal["cylindrical"] = "cylindrical"  # type: ignore[assignment]
+    noise: Literal["cylindrical"] = "cylindrical"
     truncation: int = 16
     sigma: float = 1.0
     horizon: float = 256 * STEP
@@ -65,7 +66,7 @@ class Phi43(Equation, name="phi43"):
         super()._validate()
         if self.truncation >= self.points or self.solve_points != self.points:
             raise UserError(
-                f"phi43: a lattice of {self.points} points an axis carries the modes up to J={self.points - 1} and is "
+                f"phi43: a lattice of {self.points} points per axis carries the modes up to J={self.points - 1} and is "
                 f"solved as it is; got truncation={self.truncation}, solve_points={self.solve_points}"
             )
 
@@ -79,7 +80,7 @@ class Phi43(Equation, name="phi43"):
         return grid.laplacian(difference=True, device=device)
 
     def drift(self, grid: Grid, device: torch.device | str = "cpu") -> Map:
-        """-u^3; the counter-term comes with `masses`."""
+        """-u^3; the counter-term comes with `counterterm_rates`."""
         return Cubic(0.0, -1.0)
 
     def nonlinear(self, grid: Grid, device: torch.device | str = "cpu") -> Map:
@@ -91,11 +92,11 @@ class Phi43(Equation, name="phi43"):
         zero = torch.zeros(grid.points, dtype=torch.float64, device=device)
         return perturbed(zero, self.kappa, grid, seed, samples)
 
-    def masses(self) -> Sequence[float]:
-        return renormalise.phi43_masses(self)
+    def counterterm_rates(self) -> Sequence[float]:
+        return renormalise.phi43_counterterm_rates(self)
 
     @property
     def rule(self) -> Rule:
         """The linear term has the coefficient C of the last interval."""
-        linear = (Monomial(masses[-1], (1,)),) if (masses := self.masses()) else ()
+        linear = (Monomial(rates[-1], (1,)),) if (rates := self.counterterm_rates()) else ()
         return Rule(2.0, -2.5, (Monomial(-1.0, (3,)), *linear, Monomial(self.sigma, (0,), noise=True)))

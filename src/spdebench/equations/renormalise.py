@@ -18,6 +18,8 @@ import torch
 from numpy.polynomial import chebyshev, legendre
 from torch import Tensor
 
+from spdebench.equations.propagators import Propagator
+from spdebench.equations.scheme import propagator_of
 from spdebench.noise import spectra
 
 if TYPE_CHECKING:
@@ -36,10 +38,10 @@ def relaxed(rates: Tensor, weights: Tensor, times: Tensor) -> Tensor:
 
 
 def mode_rates(eq: Equation) -> tuple[Tensor, Tensor]:
-    """l_k = -L(k mod N), as the solving grid sees the modes |k_i| <= J/2 of the noise, and their weights.
+    """l_k = -L(k mod N) for the modes |k_i| <= J/2 of the noise on the solving grid, and their weights.
 
     One entry for each k with k_i >= 0; the weight is the number of its sign changes over the volume. A mode beyond the
-    grid folds onto k mod N with all its variance, and one at Nyquist, where the grid loses the sine, has the variance
+    grid aliases onto k mod N with all its variance, and one at Nyquist, where the grid loses the sine, has the variance
     of its cosine doubled, so E X^2 = sigma^2 sum_k w_k g(l_k) is exact there as well.
     """
     grid, top = eq.solving_grid, eq.truncation // 2
@@ -52,60 +54,32 @@ def mode_rates(eq: Equation) -> tuple[Tensor, Tensor]:
     return rates.flatten(), weights.flatten()
 
 
-def _propagators(eq: Equation, rates: Tensor) -> tuple[Tensor, Tensor]:
-    """(R, B) with X_{n+1} = R X_n + B sigma dW over one noise interval of the equation's scheme."""
-    h, s = eq.horizon / eq.noise_steps, eq.substeps
-    if eq.scheme == "etdrk4":
-        z = h * rates
-        return torch.exp(-z), torch.where(z > 0, -torch.expm1(-z) / torch.where(z > 0, z, 1.0), 1.0)
-    z = h / s * rates
-    decay, gain = {
-        "wick": ((1 - z / 2) / (1 + z / 2), 1 / (1 + z / 2)),
-        "semi_implicit": (1 / (1 + z), 1 / (1 + z)),
-    }[eq.scheme]
-    spread = sum(decay**j for j in range(s)) / s
-    return decay**s, gain * spread
+def _intervals(eq: Equation) -> tuple[Propagator, tuple[Tensor, Tensor, float, int, int]]:
+    """The propagator of the equation's scheme, and what its variances take: -l_k, weights, interval, steps, count."""
+    rates, weights = mode_rates(eq)
+    arguments = -rates, weights, eq.horizon / eq.noise_steps, eq.substeps, eq.noise_steps
+    return _propagator(eq), arguments
+
+
+def _propagator(eq: Equation) -> Propagator:
+    return propagator_of(eq, "renormalisation", "renormalisation=none")
 
 
 def scheme_variance(eq: Equation) -> Tensor:
-    """E X_n^2 = sigma^2 sum_k w_k B_k^2 h (1 - R_k^{2n})/(1 - R_k^2), n = 0..: of the very modes, grid and scheme.
-
-    R = (1 - z/2)/(1 + z/2), B = 1/(1 + z/2)   Crank-Nicolson (z = l h): (1 - R^{2n})/(2l), exact when stationary
-    R = B = 1/(1 + z)                          linearly implicit Euler: h (1 - R^{2n})/((1 + z)^2 - 1)
-    R = e^-z, B = (1 - e^-z)/z                 noise constant on the intervals h
-    """
-    rates, weights = mode_rates(eq)
-    h, n = eq.horizon / eq.noise_steps, torch.arange(eq.noise_steps + 1, dtype=torch.float64)
-    moving = rates > 0
-    decay, gain = _propagators(eq, rates[moving])
-    each = weights[moving] * gain**2 * h / (1 - decay**2)
-    return eq.sigma**2 * (weights[~moving].sum() * h * n + (1 - (decay**2) ** n[:, None]) @ each)
+    """E X_n^2, n = 0..: that of the modes, the grid and the scheme in use."""
+    propagator, arguments = _intervals(eq)
+    return eq.sigma**2 * propagator.variance(*arguments)
 
 
 def interval_variance(eq: Equation) -> Tensor:
-    """E X^2 for each noise interval n = 0..: at its start for schemes that take the drift there, else its average.
-
-    With noise constant on the interval, X(t_n + s) = e^{-l s} X_n + (1 - e^{-l s})/l sigma dW/h, so the average is
-    sum_k w_k ((1 - e^{-2z})/(2z) E|X_n,k|^2 + sigma^2/(h l^2) (1 - 2(1 - e^-z)/z + (1 - e^{-2z})/(2z))), z = l h;
-    for l = 0 it is sigma^2 w (t_n + h/3).
-    """
-    start = scheme_variance(eq)[:-1]
-    if eq.scheme != "etdrk4":
-        return start
-    rates, weights = mode_rates(eq)
-    h, n = eq.horizon / eq.noise_steps, torch.arange(eq.noise_steps, dtype=torch.float64)
-    moving = rates > 0
-    w, z = weights[moving], rates[moving] * h
-    one, two = -torch.expm1(-z) / z, -torch.expm1(-2 * z) / (2 * z)
-    before = w * two * one**2 * h / -torch.expm1(-2 * z)
-    within = (w * h * (1 - 2 * one + two) / z**2).sum()
-    still = weights[~moving].sum() * h * (n + 1 / 3)
-    return eq.sigma**2 * (still - torch.expm1(-2 * z * n[:, None]) @ before + within)
+    """E X^2 for each noise interval n = 0..: at its start for schemes that take the drift there, else its average."""
+    propagator, arguments = _intervals(eq)
+    return eq.sigma**2 * propagator.interval_variance(*arguments)
 
 
 def interval_times(eq: Equation) -> Tensor:
     """The time that stands for each noise interval: its start, or its middle where the scheme resolves it."""
-    shift = 0.5 if eq.scheme == "etdrk4" else 0.0
+    shift = 0.5 if _propagator(eq).resolves_interval else 0.0
     return (torch.arange(eq.noise_steps, dtype=torch.float64) + shift) * (eq.horizon / eq.noise_steps)
 
 
@@ -135,7 +109,7 @@ def _sum_by_shell(squares: Tensor, times: Tensor) -> Tensor:
     return relaxed(4 * math.pi**2 * shells.to(torch.float64), counts.to(torch.float64), times)
 
 
-def phi42_masses(eq: Phi42) -> list[float]:
+def phi42_counterterm_rates(eq: Phi42) -> list[float]:
     """m_n = 3 a_n, a by the equation's ``renormalisation`` (see `Phi42`)."""
     if eq.renormalisation == "none":
         return []
@@ -196,7 +170,7 @@ def c1_at(points: int, top: int, length: float, t: float, nodes: int = 48) -> fl
     return float(w @ (v.square_().mul_(p)).mean((1, 2, 3))) * 2 / length**6
 
 
-def phi43_masses(eq: Phi43) -> list[float]:
+def phi43_counterterm_rates(eq: Phi43) -> list[float]:
     """m_n = 3 sigma^2 C_0 - 9 sigma^4 C_1, or 3 E X_n^2 - 9 sigma^4 C_1, by ``renormalisation`` (see `Phi43`)."""
     if eq.renormalisation == "none":
         return []
@@ -220,29 +194,22 @@ def kpz_cole_hopf(eq: KPZ) -> float:
 
 
 def kpz_stationary_slope(eq: KPZ) -> float:
-    """E (D X)^2 in the stationary state of the linear scheme, X driven by sigma dW^eps; zero mode apart.
+    """E (D X)^2 in the stationary state of the linear scheme, X driven by sigma dW^eps, without the zero mode.
 
-    Linearly implicit Euler:       E|X_k|^2 = q h / ((1 + l h)^2 - 1),  l, D_k of the differences (h the step)
-    noise constant on intervals:   E|X_k|^2 = q/(h l^2) (1 - (1 - e^-z)/z),  z = l h, averaged over the interval
-    with q = sigma^2 phi^2(k eps), l = -L(k). Both tend to q/2l as h goes to 0.
+    E|X_k|^2 is that of the scheme's propagator for noise of the power q = sigma^2 phi^2(k eps); it tends to q/2l,
+    l = -L(k), as the step goes to 0. D is the derivative (or the difference) that the equation's drift takes.
     """
     grid, h = eq.solving_grid, eq.horizon / eq.noise_steps
     noise = eq.wiener(grid)
-    # E|dW_k|^2/h for every grid coefficient, folding and the Nyquist convention included
+    # E|dW_k|^2/h for every grid coefficient, aliasing and the Nyquist convention included
     k = torch.arange(noise.basis.pairs)
     power = torch.zeros(grid.spectral_shape[0], dtype=torch.float64)
     n = grid.points[0]
     for harmonic, root in zip(k.tolist(), noise.roots[:, 0].tolist(), strict=True):
         slot = min(harmonic % n, n - harmonic % n)
-        double = slot == 0 or 2 * slot == n  # the grid sees 2 Re c
+        double = slot == 0 or 2 * slot == n  # the grid holds 2 Re c
         power[slot] += root**2 * (2.0 if double and harmonic else 1.0)
-    rate = -eq.symbol(grid)[1:]
-    q = eq.sigma**2 * power[1:]
-    if eq.edition == "paper":
-        variance = q * h / ((1 + rate * h) ** 2 - 1)
-    else:
-        z = rate * h
-        variance = q / (h * rate**2) * (1 + torch.expm1(-z) / z)
+    variance = _propagator(eq).stationary(eq.symbol(grid)[1:], eq.sigma**2 * power[1:], h, eq.substeps)
     slope = grid.derivative(0, difference=eq.differences).abs()[1:]
     return float((grid.multiplicity()[1:] * slope**2 * variance).sum())
 

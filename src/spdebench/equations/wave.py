@@ -10,8 +10,9 @@ from typing import ClassVar
 import torch
 from torch import Tensor
 
-from spdebench.equations.base import Equation, Map, Monomial, Rule
+from spdebench.equations.base import Equation, Map
 from spdebench.equations.initial import perturbed
+from spdebench.equations.rule import Monomial, Rule
 from spdebench.grids import Grid
 
 

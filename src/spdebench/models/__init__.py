@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import importlib
 
-from spdebench.models.base import MODELS, Config, Features, OperatorModel, build
+from spdebench.models.base import MODELS, Config, Features, OperatorModel, build, model
 
 _MODULES: tuple[str, ...] = (
     "baselines",
@@ -23,4 +23,4 @@ _MODULES: tuple[str, ...] = (
 for _module in _MODULES:
     importlib.import_module(f"spdebench.models.{_module}")
 
-__all__ = ["MODELS", "Config", "Features", "OperatorModel", "build"]
+__all__ = ["MODELS", "Config", "Features", "OperatorModel", "build", "model"]

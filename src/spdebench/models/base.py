@@ -22,7 +22,7 @@ from torch import Tensor, nn
 from spdebench import spec
 from spdebench.errors import UserError
 from spdebench.registry import Registry
-from spdebench.tasks import Batch, Setting, Task, recommended
+from spdebench.tasks import TASK_TEXT, Batch, Inputs, Setting, Task, recommended
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -63,8 +63,8 @@ class OperatorModel(nn.Module):
     title: ClassVar[str]  # its name in tables; by default the name it is declared with
     config_class: ClassVar[type[Config]] = Config
     dims: ClassVar[tuple[int, ...]] = (1,)
-    inputs: ClassVar[tuple[str, ...]] = ("xi", "u0+xi")
-    added_inputs: ClassVar[tuple[str, ...]] = ()  # inputs that the paper does not use with this model
+    inputs: ClassVar[tuple[Inputs, ...]] = ("xi", "u0+xi")
+    added_inputs: ClassVar[tuple[Inputs, ...]] = ()  # inputs that the paper does not use with this model
     equations: ClassVar[tuple[str, ...] | None] = None  # None: all
     needs_equation: ClassVar[bool] = False  # prepare or the network needs to know the equation
     causal: ClassVar[bool] = False  # u(t) depends only on noise up to t; a contract test measures it
@@ -118,7 +118,10 @@ class OperatorModel(nn.Module):
             )
         if setting.inputs not in cls.inputs:
             fit = ", ".join(n for n in MODELS if setting.inputs in MODELS[n].inputs) or "none"
-            raise UserError(f"model '{cls.name}' takes {' or '.join(cls.inputs)}; models for {setting.inputs}: {fit}")
+            tasks = " or ".join(TASK_TEXT[each] for each in cls.inputs)
+            raise UserError(
+                f"model '{cls.name}' is for {tasks}, not for {TASK_TEXT[setting.inputs]}; models for that: {fit}"
+            )
         if cls.equations is not None and (setting.equation is None or setting.equation.name not in cls.equations):
             fit = ", ".join(n for n in MODELS if n != cls.name and MODELS[n].equations is None) or "none"
             raise UserError(
@@ -174,12 +177,16 @@ class OperatorModel(nn.Module):
         }
 
 
-def build(name: str, task: Task | Setting, **config: Any) -> OperatorModel:
+def model(name: str, task: Task | Setting, **config: Any) -> OperatorModel:
     """Build the model ``name`` for a task; settings that are not given are the paper's for this data."""
     setting = task if isinstance(task, Setting) else task.setting
     cls = MODELS[name]
     cls.supports(setting)
     return cls(setting, cls.configure(setting, config))
+
+
+build = model
+"""The former name of `model`."""
 
 
 def _numbers(values: Sequence[int]) -> str:

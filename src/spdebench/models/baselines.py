@@ -98,6 +98,7 @@ class Linear(Regression, name="linear"):
     """Linear regression on the solution of the linear equation: initial datum, stochastic convolution and forces."""
 
     title = "linear"
+    needs_rule = False
     config_class = LinearConfig
 
 

@@ -6,7 +6,6 @@ copied asynchronously. Features that are expensive to compute can be cached on d
 
 from __future__ import annotations
 
-import dataclasses
 import hashlib
 import math
 import warnings
@@ -18,6 +17,7 @@ import torch
 from torch import Tensor
 
 from spdebench import spec, tensors
+from spdebench.equations.identity import to_dict as equation_to_dict
 from spdebench.errors import UserError
 from spdebench.models.base import Features, OperatorModel
 from spdebench.tasks import Part
@@ -121,7 +121,7 @@ def features_key(model: OperatorModel, part: Part) -> str:
         "model": model.name,
         "features": model.feature_spec(),
         "setting": model.setting.to_dict(),
-        "equations": [{"name": e.name, **dataclasses.asdict(e)} for e in batch.equations],
+        "equations": [equation_to_dict(e) for e in batch.equations],
         "inputs": content.hexdigest(),
         "versions": [__version__, torch.__version__],
         "device": model.device.type,
@@ -130,7 +130,7 @@ def features_key(model: OperatorModel, part: Part) -> str:
 
 
 def _cached(model: OperatorModel, part: Part, where: torch.device, folder: Path) -> Features:
-    path = Path(folder) / f"{model.name}-{features_key(model, part)}.pt"
+    path = Path(folder) / f"{model.name}-{features_key(model, part)}.safetensors"
     if path.exists():
         try:
             return {key: _put(values, where, model) for key, values in _read(path, len(part)).items()}

@@ -1,10 +1,10 @@
-"""Orthonormal bases of L^2 of a box and what a grid sees of a series in them.
+"""Orthonormal bases of L^2 of a box, and the values of a series in such a basis on a grid.
 
-A basis pairs its real functions phi_q with the pairs (a, b) of the stream: `index` tells the number j = 1, 2, .. of the
-function that each member of each pair drives (0: none), `members` its wave vector, `modes` the pair's number in the
-stream. This number belongs to the wave vector and not to the truncation, so that a smaller J is a projection of a
-larger one. `spectral` and `physical` turn the pairs, already multiplied by the square roots of the eigenvalues, into
-the coefficients or the values on a grid in O(functions + N^d log N).
+A basis assigns its real functions phi_q to the pairs (a, b) of normals of the stream: `index` gives the number
+j = 1, 2, .. of the function that each of the two normals drives (0: none), `function_wavevectors` its wave vector, and
+`modes` the number of the pair in the stream. This number depends on the wave vector and not on the truncation, so that
+a smaller J is a projection of a larger one. `spectral` and `physical` turn the pairs, already multiplied by the square
+roots of the eigenvalues, into the coefficients or the values on a grid in O(functions + N^d log N).
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from torch import Tensor
 from spdebench.errors import UserError
 from spdebench.grids import Grid
 from spdebench.noise import lattice
+from spdebench.noise.lattice import GridProjection
 
 
 class Basis(ABC):
@@ -32,7 +33,7 @@ class Basis(ABC):
     @property
     @abstractmethod
     def index(self) -> Tensor:
-        """j of the function that each member of a pair drives, 0 for none: (pairs, 2)."""
+        """j of the function that each normal of a pair drives, 0 for none: (pairs, 2)."""
 
     @property
     def modes(self) -> Tensor:
@@ -41,10 +42,10 @@ class Basis(ABC):
 
     @abstractmethod
     def resolved_by(self, grid: Grid) -> bool:
-        """Whether the grid tells all functions apart, so that evaluating the series there does not fold."""
+        """Whether the grid tells all functions apart, so that evaluating the series there does not alias."""
 
     def folds_on(self, grid: Grid) -> bool:
-        """Whether two functions that do not vanish at the points look alike there."""
+        """Whether two functions that do not vanish at the points agree there (aliasing)."""
         return not self.resolved_by(grid)
 
     @abstractmethod
@@ -59,7 +60,7 @@ class Basis(ABC):
         """Grid coefficients of the L^2 projection of the series onto the grid's modes."""
         if not self.resolved_by(grid):
             raise UserError(
-                f"{self.name} noise with {self.functions} functions is not resolved by {grid.points[0]} points an axis"
+                f"{self.name} noise with {self.functions} functions is not resolved by {grid.points[0]} points per axis"
             )
         return self.spectral(z, grid)
 
@@ -76,57 +77,57 @@ def make_basis(name: str, truncation: int, dim: int = 1) -> Basis:
 
 
 class Lattice(Basis):
-    """A basis whose functions belong to wave vectors; `keeping` leaves out the pairs that do not matter."""
+    """A basis whose functions belong to wave vectors; `keeping` leaves out the pairs that are not needed."""
 
-    _members: Tensor  # (pairs, 2, dim), the zero vector marking an absent member (and the constant)
+    _vectors: Tensor  # (pairs, 2, dim); the zero vector marks an absent function (and the constant)
 
-    def __init__(self, truncation: int, dim: int, members: Tensor) -> None:
-        self.truncation, self.dim, self._members = truncation, dim, members
+    def __init__(self, truncation: int, dim: int, vectors: Tensor) -> None:
+        self.truncation, self.dim, self._vectors = truncation, dim, vectors
         self._thinned = False
         self._count()
 
     def _count(self) -> None:
-        self.pairs = len(self._members)
+        self.pairs = len(self._vectors)
         self.functions = int(self.index.max()) if self.pairs else 0
-        self._seen: dict[tuple[Grid, str], lattice.Seen] = {}
+        self._projections: dict[tuple[Grid, str], GridProjection] = {}
 
     def keeping(self, keep: Tensor) -> Lattice:
         """The same basis with those pairs only for which ``keep`` (pairs,) holds; their numbers stay as they are."""
         part = copy.copy(self)
-        part._members, part._thinned = self._members[keep], True
+        part._vectors, part._thinned = self._vectors[keep], True
         part._count()
         return part
 
     @property
-    def members(self) -> Tensor:
-        """The integer wave vector of the function that each member of a pair drives: (pairs, 2, dim)."""
-        return self._members
+    def function_wavevectors(self) -> Tensor:
+        """The integer wave vector of the function that each normal of a pair drives: (pairs, 2, dim)."""
+        return self._vectors
 
     @property
     def wavevectors(self) -> Tensor:
         """The wave vector of each pair (of its first function, where they differ): (pairs, dim)."""
-        return self._members[:, 0]
+        return self._vectors[:, 0]
 
-    def seen_by(self, grid: Grid, device: torch.device) -> lattice.Seen:
-        """The sum that takes pairs to the grid's coefficients, computed once for a grid and a device."""
+    def projection_on(self, grid: Grid, device: torch.device) -> GridProjection:
+        """The map from pairs to the grid's coefficients, computed once for each grid and device."""
         key = (grid, str(device))
-        if key not in self._seen:
-            self._seen[key] = self._see(grid, device)
-        return self._seen[key]
+        if key not in self._projections:
+            self._projections[key] = self._project(grid, device)
+        return self._projections[key]
 
     @abstractmethod
-    def _see(self, grid: Grid, device: torch.device) -> lattice.Seen: ...
+    def _project(self, grid: Grid, device: torch.device) -> GridProjection: ...
 
     def _top(self, axis: int) -> int:
         """The largest |k_i| along an axis."""
-        return int(self._members[..., axis].abs().max()) if self.pairs else 0
+        return int(self._vectors[..., axis].abs().max()) if self.pairs else 0
 
 
 class Fourier(Lattice):
     """1/sqrt(V), sqrt(2/V) cos(kappa.x), sqrt(2/V) sin(kappa.x), kappa_i = 2 pi k_i/L_i: (J+1)^d functions, periodic.
 
     One of k and -k is taken for all |k_i| <= J/2. The pair (a, b) of k gives the coefficient c_k = (a + ib)/sqrt(2V)
-    of exp(i kappa.x). On N points k is seen as k mod N. At Nyquist, where k and -k look alike, the grid sees
+    of exp(i kappa.x). On N points k equals k mod N. At Nyquist, where k and -k agree at the points, the grid has
     sqrt(2/V) a cos(kappa.x): the cosine with its full weight (variance 2/V, so that in one dimension
     Var dW/dt = (J+1)/L holds for J = N too) and nothing of the sine.
     """
@@ -159,16 +160,16 @@ class Fourier(Lattice):
     def folds_on(self, grid: Grid) -> bool:
         return any(2 * self._top(a) > n for a, n in enumerate(grid.points))
 
-    def _see(self, grid: Grid, device: torch.device) -> lattice.Seen:
+    def _project(self, grid: Grid, device: torch.device) -> GridProjection:
         return lattice.exponentials(self.wavevectors, grid, device)
 
     def spectral(self, z: Tensor, grid: Grid) -> Tensor:
         if self.dim == 1 and not self._thinned:
             return self._contiguous(z, grid)
-        return self.seen_by(grid, z.device)(z).unflatten(-1, grid.spectral_shape)
+        return torch.unflatten(self.projection_on(grid, z.device)(z), -1, grid.spectral_shape)
 
     def _contiguous(self, z: Tensor, grid: Grid) -> Tensor:
-        """One dimension, all harmonics: the members that a coefficient sees lie side by side, and slices do."""
+        """One dimension, all harmonics: amplitudes that alias onto adjacent coefficients are adjacent, so slices do."""
         n, scale = grid.points[0], 1 / math.sqrt(2 * grid.lengths[0])
         half, inner = n // 2, (n - 1) // 2  # inner: the largest harmonic with both a cosine and a sine
         kept = min(half, self.top) + 1
@@ -176,7 +177,7 @@ class Fourier(Lattice):
         torch.mul(z[..., :kept], scale, out=out[..., :kept])
         out[..., kept:] = 0
         constant = z[..., 0].real * math.sqrt(2)
-        for centre in range(n, self.top + half, n):  # harmonics centre - m and centre + m are seen as -m and m
+        for centre in range(n, self.top + half, n):  # harmonics centre - m and centre + m alias onto -m and m
             low, high = max(1, centre - self.top), min(inner, self.top - centre)
             if low <= inner:
                 out[..., low : inner + 1] += z[..., centre - inner : centre - low + 1].flip(-1).conj() * scale
@@ -198,7 +199,7 @@ class Fourier(Lattice):
 class Sine(Lattice):
     """prod_i sqrt(2/L_i) sin(k_i pi x_i/L_i), k_i = 1..J: J^d functions, zero on the boundary.
 
-    A pair drives two neighbours along the last axis, k_d = 2m+1 and 2m+2. On N points k > N is seen as -(2N - k).
+    A pair drives two neighbours along the last axis, k_d = 2m+1 and 2m+2. On N points k > N aliases onto -(2N - k).
     """
 
     name = "sine"
@@ -208,7 +209,7 @@ class Sine(Lattice):
 
     @property
     def index(self) -> Tensor:
-        number = (self._members > 0).all(-1).to(torch.int64).flatten()
+        number = (self._vectors > 0).all(-1).to(torch.int64).flatten()
         return (number.cumsum(0) * number).reshape(-1, 2)
 
     @property
@@ -223,13 +224,13 @@ class Sine(Lattice):
     def folds_on(self, grid: Grid) -> bool:
         return any(self._top(a) > n for a, n in enumerate(grid.points))
 
-    def _see(self, grid: Grid, device: torch.device) -> lattice.Seen:
-        return lattice.sines(self._members.reshape(-1, self.dim), grid, device)
+    def _project(self, grid: Grid, device: torch.device) -> GridProjection:
+        return lattice.sines(self._vectors.reshape(-1, self.dim), grid, device)
 
     def spectral(self, z: Tensor, grid: Grid) -> Tensor:
         if self.dim == 1 and not self._thinned:
             return self._contiguous(z, grid)
-        return self.seen_by(grid, z.device)(torch.view_as_real(z).flatten(-2)).unflatten(-1, grid.points)
+        return torch.unflatten(self.projection_on(grid, z.device)(torch.view_as_real(z).flatten(-2)), -1, grid.points)
 
     def _contiguous(self, z: Tensor, grid: Grid) -> Tensor:
         """One dimension, all sines: slices do."""
@@ -238,7 +239,7 @@ class Sine(Lattice):
         out = beta.new_zeros((*z.shape[:-1], n))
         top = min(n - 1, self.functions)
         out[..., 1 : top + 1] = beta[..., :top]
-        for centre in range(2 * n, self.functions + n, 2 * n):  # k = centre - m is seen as -m, centre + m as m
+        for centre in range(2 * n, self.functions + n, 2 * n):  # k = centre - m aliases onto -m, centre + m onto m
             low, high = max(1, centre - self.functions), min(n - 1, self.functions - centre)
             if low < n:
                 out[..., low:] -= beta[..., centre - n : centre - low].flip(-1)
@@ -300,7 +301,7 @@ class Haar(Basis):
         k = grid.mode_numbers(0, z.device)
         if grid.periodic:
             # c_k = sinc(k/m) exp(-i pi k/m) (1/m) sum_c w_c exp(-2 pi i k c/m), of period m in k but for the factors
-            full = torch.fft.fft(cells, norm="forward")
+            full: Tensor = torch.fft.fft(cells, norm="forward")
             theta = math.pi * k.to(torch.float64) / m
             factor = torch.polar(torch.sinc(k.to(torch.float64) / m), -theta)
             out = full[..., k % m] * factor
@@ -308,7 +309,7 @@ class Haar(Basis):
                 out[..., -1] = 0
             return out
         # b_k = 4/(k pi) sin(k pi/2m) sum_c w_c sin(k pi (c + 1/2)/m): a sine transform II through the odd extension
-        odd = torch.fft.fft(torch.cat((cells, -cells.flip(-1)), dim=-1))[..., k % (2 * m)]
+        odd: Tensor = torch.fft.fft(torch.cat((cells, -cells.flip(-1)), dim=-1))[..., k % (2 * m)]
         theta = math.pi * k.to(torch.float64) / (2 * m)
         sums = (odd * torch.polar(torch.full_like(theta, 0.5), math.pi / 2 - theta)).real
         scale = torch.where(k > 0, 4 * torch.sin(theta) / (math.pi * k.clamp(min=1)), torch.zeros_like(theta))

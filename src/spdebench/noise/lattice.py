@@ -1,9 +1,9 @@
-"""Wave vectors k in Z^d: half lattices, their numbers in the stream, and how a grid sees a sum over them.
+"""Wave vectors k in Z^d: half lattices, their numbers in the stream, and the projection of a series onto a grid.
 
-A grid of N points an axis sees exp(2 pi i k.x) as k mod N, and sin(pi k x) as +-sin(pi m x), m = 0..N-1. Evaluating a
-series at the points is therefore a sum, for every coefficient of the grid, over the members of the series that it sees
-there. `Seen` keeps this sum as layers, each of which gathers one member for every coefficient and multiplies it: one
-layer where nothing folds, as many as the folding is deep elsewhere.
+On N points per axis exp(2 pi i k.x) equals the mode k mod N, and sin(pi k x) equals +-sin(pi m x), m = 0..N-1. A grid
+coefficient of a series is therefore the sum over the amplitudes of all functions that alias onto it. `GridProjection`
+keeps this sum as layers, each of which gathers one amplitude for every coefficient and multiplies it: one layer if
+nothing aliases, and otherwise as many layers as functions alias onto one coefficient.
 """
 
 from __future__ import annotations
@@ -54,39 +54,40 @@ def pack(k: Tensor) -> Tensor:
 
 @dataclass(frozen=True)
 class Layer:
-    """target_t += factor_t member_{source_t}; no target means all of them in order."""
+    """coefficient_{target_t} += factor_t amplitude_{source_t}; no target means all coefficients in order."""
 
     source: Tensor
-    factor: Tensor  # one number a member, or two for the real and imaginary part of a complex one
+    factor: Tensor  # one number per amplitude, or two, for the real and the imaginary part
     target: Tensor | None = None
 
-    def picked(self, members: Tensor) -> Tensor:
-        fused = kernel("spdebench.accel.lattice", "gather") if members.is_cuda and members.is_complex() else None
+    def gather(self, amplitudes: Tensor) -> Tensor:
+        fused = kernel("spdebench.accel.lattice", "gather") if amplitudes.is_cuda and amplitudes.is_complex() else None
         if fused is not None:
-            return fused(members, self.source, self.factor)  # type: ignore[no-any-return]
-        values = torch.gather(members, -1, self.source.expand(*members.shape[:-1], -1))
+            out: Tensor = fused(amplitudes, self.source, self.factor)
+            return out
+        values = torch.gather(amplitudes, -1, self.source.expand(*amplitudes.shape[:-1], -1))
         (torch.view_as_real(values) if values.is_complex() else values).mul_(self.factor)
         return values
 
 
 @dataclass(frozen=True)
-class Seen:
-    """(..., members) -> (..., coefficients) as a sum of layers, the first of which fills all coefficients."""
+class GridProjection:
+    """(..., amplitudes) -> (..., coefficients) as a sum of layers, the first of which fills all coefficients."""
 
     layers: tuple[Layer, ...]
 
-    def __call__(self, members: Tensor) -> Tensor:
-        out = self.layers[0].picked(members)
+    def __call__(self, amplitudes: Tensor) -> Tensor:
+        out = self.layers[0].gather(amplitudes)
         for layer in self.layers[1:]:
             if layer.target is None:
-                out += layer.picked(members)
+                out += layer.gather(amplitudes)
             else:
-                out[..., layer.target] += layer.picked(members)
+                out[..., layer.target] += layer.gather(amplitudes)
         return out
 
 
-def _layers(target: Tensor, source: Tensor, factor: Tensor, size: int, device: torch.device | str) -> Seen:
-    """Entries sorted into layers that hold every target once; a layer is full, with factors 0, unless most are 0."""
+def _layers(target: Tensor, source: Tensor, factor: Tensor, size: int, device: torch.device | str) -> GridProjection:
+    """Sort the entries into layers that hold every target once; a layer lists its targets only if they are few."""
     order = torch.argsort(target, stable=True)
     target, source, factor = target[order], source[order], factor[order]
     rank = torch.arange(len(target)) - torch.searchsorted(target, target)
@@ -100,7 +101,7 @@ def _layers(target: Tensor, source: Tensor, factor: Tensor, size: int, device: t
         factors = torch.zeros((size, *f.shape[1:]), dtype=torch.float64)
         sources[t], factors[t] = s, f
         layers.append(Layer(sources.to(device), factors.to(device)))
-    return Seen(tuple(layers))
+    return GridProjection(tuple(layers))
 
 
 def _flat(index: Tensor, shape: tuple[int, ...]) -> Tensor:
@@ -108,8 +109,8 @@ def _flat(index: Tensor, shape: tuple[int, ...]) -> Tensor:
     return (index * torch.tensor(strides)).sum(-1)
 
 
-def exponentials(k: Tensor, grid: Grid, device: torch.device | str) -> Seen:
-    """Pairs z = a + ib of the vectors k as the grid's coefficients of sum_k Re(z_k exp(i kappa_k.x)) sqrt(2/V).
+def exponentials(k: Tensor, grid: Grid, device: torch.device | str) -> GridProjection:
+    """From pairs z = a + ib of the vectors k to the grid's coefficients of sum_k Re(z_k exp(i kappa_k.x)) sqrt(2/V).
 
     z_k/sqrt(2V) goes to k mod N and its conjugate to -k mod N, as far as these lie in the stored half; where both are
     one (the zero vector, Nyquist) their sum 2 Re z_k/sqrt(2V) remains: a cosine with its full weight and no sine. The
@@ -134,8 +135,8 @@ def exponentials(k: Tensor, grid: Grid, device: torch.device | str) -> Seen:
     )
 
 
-def sines(k: Tensor, grid: Grid, device: torch.device | str) -> Seen:
-    """Amplitudes of prod_i sqrt(2/L_i) sin(pi k_i x_i/L_i) as the grid's coefficients; k = 0 marks an absent one."""
+def sines(k: Tensor, grid: Grid, device: torch.device | str) -> GridProjection:
+    """From amplitudes of prod_i sqrt(2/L_i) sin(pi k_i x_i/L_i) to the grid's coefficients; k = 0 marks none."""
     points = torch.tensor(grid.points)
     m = k % (2 * points)
     sign = torch.where(m < points, 1.0, -1.0).to(torch.float64).prod(1)

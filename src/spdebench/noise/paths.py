@@ -29,7 +29,7 @@ def odd_part(steps: int) -> tuple[int, int]:
 def increments(states: Tensor, modes: Tensor, steps: int, horizon: float, first: int, count: int) -> Tensor:
     """Increments over ``count`` of the m base intervals from ``first`` on: (samples, count 2^L, modes), complex128.
 
-    The halvings of D are done beforehand, as powers of two in the scales, which is exact.
+    The factors 1/2 of D are moved into the scales, which is exact for powers of two.
     """
     base, levels = odd_part(steps)
     nodes = torch.arange(first, first + count, device=states.device)
@@ -43,7 +43,7 @@ def increments(states: Tensor, modes: Tensor, steps: int, horizon: float, first:
 
 
 def blocks(states: Tensor, modes: Tensor, steps: int, horizon: float, budget: int, group: int = 1) -> Iterator[Tensor]:
-    """The increments from t=0 to T in time blocks of about ``budget`` numbers, each sum of ``group`` steps one."""
+    """The increments from t=0 to T, sums of ``group`` steps each, in time blocks of about ``budget`` numbers."""
     if steps % group:
         raise ValueError(f"{steps} steps cannot be grouped by {group}")
     base, levels = odd_part(steps)
@@ -52,4 +52,4 @@ def blocks(states: Tensor, modes: Tensor, steps: int, horizon: float, budget: in
     size = unit * max(1, min(base, budget // max(1, each)) // unit)
     for first in range(0, base, size):
         path = increments(states, modes, steps, horizon, first, min(size, base - first))
-        yield path if group == 1 else path.unflatten(1, (-1, group)).sum(2)
+        yield path if group == 1 else torch.unflatten(path, 1, (-1, group)).sum(2)

@@ -56,7 +56,7 @@ def _mixed(h: Tensor) -> Tensor:
 
 
 def sample_states(seed: int, purpose: str, samples: Sequence[int] | Tensor, device: torch.device | str) -> Tensor:
-    """r of the formula: one 64-bit state a sample."""
+    """r of the formula: one 64-bit state per sample."""
     index = torch.as_tensor(samples, dtype=torch.int64, device=device)
     root = _mixed(torch.tensor([_signed(seed)], dtype=torch.int64, device=device))
     root = _mixed(root + _signed(_GOLDEN * PURPOSES[purpose]))
@@ -69,7 +69,8 @@ def normal_pairs(states: Tensor, nodes: Tensor, modes: Tensor, scale: float = 1.
     offsets = (modes + 1) * _GOLDEN
     width = offsets.numel()
     if rows.is_cuda and (fused := kernel("spdebench.accel.stream", "box_muller")) is not None:
-        return fused(rows, offsets, scale, (_M1, _M2)).reshape(states.numel(), nodes.numel(), width)
+        numbers: Tensor = fused(rows, offsets, scale, (_M1, _M2))
+        return numbers.reshape(states.numel(), nodes.numel(), width)
     out = torch.empty((rows.numel(), width), dtype=torch.complex128, device=rows.device)
     step = max(1, _TILE // max(1, width)) if rows.device.type == "cpu" else rows.numel()
     scratch = _Scratch(min(step, rows.numel()), width, rows.device)
@@ -82,7 +83,7 @@ def split(path: Tensor, states: Tensor, nodes: Tensor, modes: Tensor, scale: flo
     """D + z and D - z, z = scale (a + ib), for all D of ``path`` (samples, nodes, modes): (samples, 2 nodes, modes)."""
     if path.is_cuda and (fused := kernel("spdebench.accel.stream", "box_muller")) is not None:
         rows = _mixed(states[:, None] + (nodes[None, :] + 1) * _GOLDEN).reshape(-1)
-        both = fused(rows, (modes + 1) * _GOLDEN, scale, (_M1, _M2), path.reshape(-1, path.shape[-1]))
+        both: Tensor = fused(rows, (modes + 1) * _GOLDEN, scale, (_M1, _M2), path.reshape(-1, path.shape[-1]))
         return both.reshape(path.shape[0], -1, path.shape[-1])
     z = normal_pairs(states, nodes, modes, scale)
     fine = torch.empty((*path.shape[:2], 2, path.shape[2]), dtype=z.dtype, device=z.device)

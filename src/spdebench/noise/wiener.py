@@ -1,4 +1,4 @@
-"""W(t,x) = sum_q sqrt(lambda_q) beta_q(t) phi_q(x): a truncated Wiener process seen on a grid.
+"""W(t,x) = sum_q sqrt(lambda_q) beta_q(t) phi_q(x): a truncated Wiener process on a grid.
 
 One realisation, (seed, sample), is the same at every truncation, dyadic time step, grid, batch and device.
 """
@@ -13,8 +13,7 @@ from torch import Tensor
 
 from spdebench.grids import Grid
 from spdebench.noise import paths
-from spdebench.noise.bases import Basis, Fourier
-from spdebench.noise.lattice import Layer
+from spdebench.noise.bases import Basis
 from spdebench.noise.stream import sample_states
 
 CPU_BLOCK = 1 << 17
@@ -25,7 +24,7 @@ CUDA_BLOCK = 1 << 26
 class Wiener:
     """A basis, the square roots of its eigenvalues (pairs, 2), a grid, and whether the grid gets values or projections.
 
-    ``projected`` False: the series is evaluated at the grid points, where it folds if the grid is too coarse.
+    ``projected`` False: the series is evaluated at the grid points, where it aliases if the grid is too coarse.
     """
 
     basis: Basis
@@ -35,6 +34,7 @@ class Wiener:
 
     @property
     def folds(self) -> bool:
+        """Whether several functions of the series alias onto one coefficient."""
         return not self.projected and not self.basis.resolved_by(self.grid)
 
     @property
@@ -66,12 +66,6 @@ class Wiener:
     def spectral(self, z: Tensor) -> Tensor:
         """Coefficients on the grid."""
         return self.basis.projected(z, self.grid) if self.projected else self.basis.spectral(z, self.grid)
-
-    def layer(self, device: torch.device | str) -> Layer | None:
-        """The one layer that takes complex pairs to the grid's coefficients; None where they are seen otherwise."""
-        if not isinstance(self.basis, Fourier) or not self.basis.resolved_by(self.grid):
-            return None
-        return self.basis.seen_by(self.grid, torch.device(device)).layers[0]
 
     def physical(self, z: Tensor) -> Tensor:
         """Values at the grid points."""

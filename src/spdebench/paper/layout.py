@@ -14,7 +14,7 @@ from spdebench.models import MODELS
 from spdebench.paper.base import Data, Want
 from spdebench.paper.published import title
 from spdebench.records.record import FINER, INDEPENDENT, TEST
-from spdebench.tasks import Inputs
+from spdebench.tasks import TASK_TEXT, Inputs
 from spdebench.training.solver_row import SOLVER
 
 Models = Mapping[Inputs, tuple[str, ...]]
@@ -22,7 +22,6 @@ Models = Mapping[Inputs, tuple[str, ...]]
 
 J = (32, 64, 128, 256)
 FIVE = ("rel_l2", "w12_paper", "corr", "acf", "sigw1")
-ARROWS = {"xi": "xi -> u", "u0+xi": "(u0, xi) -> u"}
 LAWS = ("corr", "acf", "sigw1")
 FINE_REFERENCE, INDEPENDENT_ENSEMBLE = "solver vs fine reference", "independent ensemble"
 """Reference rows that come from the solver's record."""
@@ -108,7 +107,7 @@ def by_truncation(
             model,
             data.having(truncation=j, kappa=kappa if inputs == "u0+xi" else 0.0),
             inputs,
-            group=": ".join(word for word in (label, ARROWS[inputs]) if word),
+            group=": ".join(word for word in (label, TASK_TEXT[inputs]) if word),
             column=f"J={j}",
             published=published,
         )

@@ -10,11 +10,11 @@ from importlib import resources
 
 from spdebench.equations import Equation
 from spdebench.models import MODELS
+from spdebench.tasks import TASK_TEXT, Inputs
 
 COLUMNS = ("equation", "boundary", "noise", "sigma", "task", "J", "train_set", "test_set", "model", "metric")
 """Columns that, with the table, name a number."""
 
-TASKS = {"xi": "xi->u", "u0+xi": "(u0,xi)->u"}
 METRICS = {"w12_paper": "w12", "inference_ms": "time_ms", "val": "val_rel_l2"}
 """Our name of a metric -> the csv's, where they differ."""
 
@@ -65,7 +65,7 @@ def find(table: str, columns: Mapping[str, str]) -> tuple[Published, ...]:
     return _index().get((table, *(columns[c] for c in COLUMNS)), ())
 
 
-def columns_of(equation: Equation, inputs: str, model: str, metric: str) -> dict[str, str]:
+def columns_of(equation: Equation, inputs: Inputs, model: str, metric: str) -> dict[str, str]:
     """The columns of a number in the csv; a table overrides those that the paper names differently."""
     noise = equation.noise.replace("_", "-") + ("-haar" if equation.basis == "haar" else "")
     return {
@@ -73,7 +73,7 @@ def columns_of(equation: Equation, inputs: str, model: str, metric: str) -> dict
         "boundary": equation.boundary,
         "noise": noise,
         "sigma": f"{equation.sigma:g}",
-        "task": TASKS[inputs],
+        "task": TASK_TEXT[inputs].replace(" ", ""),
         "J": str(equation.truncation),
         "train_set": "",
         "test_set": "",

@@ -6,7 +6,6 @@ figure data, a time measured exclusively): that is appended as a short line of i
 
 from __future__ import annotations
 
-import fcntl
 import json
 import os
 from collections.abc import Iterator
@@ -15,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from spdebench.errors import UserError
+from spdebench.files import lock_exclusive
 from spdebench.records.record import Addition, Record, decode_line
 from spdebench.records.times import share_times
 from spdebench.spec import loads
@@ -129,7 +129,7 @@ def _without_links(path: str, flags: int) -> int:
 @contextmanager
 def _locked(path: Path) -> Iterator[Any]:
     with open(path, "a+b", opener=_without_links) as file:
-        fcntl.flock(file, fcntl.LOCK_EX)
+        lock_exclusive(file)
         file.seek(0)
         yield file
 

@@ -125,7 +125,7 @@ def remark_of(data: Dataset | Equation) -> str:
     common = {f.name for f in dataclasses.fields(Equation)}
     values = {f.name: getattr(e, f.name) for f in dataclasses.fields(e) if f.name not in common}
     own = [f"{key} {value:g}" if isinstance(value, float) else f"{key} {value}" for key, value in values.items()]
-    kind = {"q_wiener": "Q-Wiener"}.get(e.noise, e.noise)
+    kind = e.noise_label
     noise = f"{kind} noise in the {e.basis if e.basis == 'sine' else e.basis.capitalize()} basis"
     parts = [e.boundary, noise, *own, *([f"kappa {e.kappa:g}"] if e.kappa else [])]
     if isinstance(data, Dataset) and e.folding_message():

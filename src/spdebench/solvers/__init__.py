@@ -1,6 +1,6 @@
 """Schemes and the one time loop. Importing this package declares the schemes."""
 
-from spdebench.solvers.base import SCHEMES, Scheme, make_scheme
+from spdebench.equations.scheme import SCHEMES, Scheme, make_scheme
 from spdebench.solvers.crank_nicolson import CrankNicolson
 from spdebench.solvers.dispersive import NormalForm
 from spdebench.solvers.hyperbolic import Leapfrog, Trigonometric

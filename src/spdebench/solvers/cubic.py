@@ -20,5 +20,6 @@ class CubicStep:
 
     def __call__(self, u: Tensor, dw: Tensor, n: int) -> Tensor:
         if u.is_cuda and (fused := kernel("spdebench.accel.cubic", "cubic")) is not None:
-            return fused(u, dw, self.growth[n], self.factors)
+            out: Tensor = fused(u, dw, self.growth[n], self.factors)
+            return out
         return torch.addcmul(self.growth[n], u, u, value=self.cube).mul_(u).add_(dw, alpha=self.gain)

@@ -1,41 +1,60 @@
-"""Schemes for u_t = L u + 6 u u_x with a dispersive L, between impulses of noise u <- u + sigma dW."""
+"""Schemes for u_t = -a u_xxx + b (u^2)_x between impulses of noise u <- u + sigma dW."""
 
 from __future__ import annotations
+
+from typing import ClassVar
 
 import torch
 from torch import Tensor
 
-from spdebench.equations import KdV
-from spdebench.solvers.base import Scheme
+from spdebench.equations.base import Equation
+from spdebench.equations.propagators import Impulsive
+from spdebench.equations.scheme import Scheme
+from spdebench.grids import Grid
 
 
 class NormalForm(Scheme, name="normal_form"):
-    """w = u - (d^-1 u)^2/a obeys w_t + a w_xxx = -(6/a) (d^-1 u)(u^2 - <u^2>), u of mean 0, a the dispersion.
+    """w = u - c (d^-1 u)^2/a obeys w_t + a w_xxx = -(6 c^2/a) (d^-1 u)(u^2 - <u^2>), u of mean 0, c = b/3.
 
-    Differentiation by parts (Babin, Ilyin, Titi 2011): in u_t + a u_xxx = 6 u u_x a triad k = k1 + k2 turns with the
+    Differentiation by parts (Babin, Ilyin, Titi 2011): in u_t + a u_xxx = b (u^2)_x a triad k = k1 + k2 turns with the
     frequency 3 a k k1 k2, which no affordable step resolves for rough noise; a quadratic change of the unknown takes
     these terms out exactly and leaves a cubic right side without derivative. The mean m is constant between impulses
-    and only moves the solution, u(x,t) = m + v(x + 6 m t, t). Stepped by the integrating-factor Runge-Kutta method of
-    order 4; u is found from w by fixed-point iteration, a contraction since |d^-1 u| is small.
+    and only moves the solution, u(x,t) = m + v(x + 2 b m t, t). Stepped by the integrating-factor Runge-Kutta method of
+    order 4; u is found from w by ``iterations`` fixed-point iterations, a contraction since |d^-1 u| is small. a and b
+    are those that the equation declares in `Equation.quadratic_dispersion`.
     """
 
     noise_form = "spectral"
     order = 4
-    iterations = 2
+    propagator = Impulsive()
+    complex_symbol = True
+    dims = (1,)
+    boundaries = ("periodic",)
+    iterations: ClassVar[int] = 2
+
+    @classmethod
+    def missing(cls, equation: Equation, grid: Grid) -> list[str]:
+        lacking = super().missing(equation, grid)
+        if not lacking:
+            known = equation.quadratic_dispersion()
+            third = grid.derivative(0) * grid.laplacian()
+            if not known or min(known) <= 0 or not torch.allclose(equation.symbol(grid), -known[0] * third):
+                lacking.append("an equation other than u_t = -a u_xxx + b (u^2)_x, a, b > 0")
+        return lacking
 
     def prepare(self) -> None:
-        assert isinstance(self.equation, KdV), "the normal form is that of u u_x with u_xxx"
-        a = self.equation.dispersion
-        n = self.grid.points[0]
+        known = self.equation.quadratic_dispersion()
+        assert known is not None
+        (a, b), n = known, self.grid.points[0]
         self.fine = self.grid.with_points(3 * n // 2 + n % 2)
         slope = self.grid.derivative(0, device=self.device)
         kept = slope.abs() > 0
         self.inverse = torch.where(kept, 1 / torch.where(kept, slope, 1.0), 0.0)
         self.moving = kept.to(slope.dtype)
-        self.shift = 6 * self.interval * slope
+        self.shift = 2 * b * self.interval * slope
         symbol = self.equation.symbol(self.grid, self.device)
-        self.half, self.full = torch.exp(0.5 * self.tau * symbol), torch.exp(self.tau * symbol)
-        self.root, self.factor = 1 / a**0.5, -6 / a
+        self.half, self.full = (self.propagator.flow(symbol, t) for t in (self.tau / 2, self.tau))
+        self.root, self.factor = (b / 3) ** 0.5 / a**0.5, -6 / a * (b / 3) ** 2
 
     def start(self, u0: Tensor) -> Tensor:
         return self.grid.transform(u0)

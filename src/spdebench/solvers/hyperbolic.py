@@ -5,7 +5,10 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from spdebench.solvers.base import Scheme
+from spdebench.equations.base import Equation
+from spdebench.equations.propagators import Rotation, Verlet
+from spdebench.equations.scheme import Scheme
+from spdebench.grids import Grid
 
 
 class Leapfrog(Scheme, name="leapfrog"):
@@ -19,6 +22,17 @@ class Leapfrog(Scheme, name="leapfrog"):
 
     noise_form = "physical"
     order = 2
+    propagator = Verlet()
+    time_derivatives = 2
+    multiplicative = True
+    dims = (1,)
+
+    @classmethod
+    def missing(cls, equation: Equation, grid: Grid) -> list[str]:
+        lacking = super().missing(equation, grid)
+        if not lacking and not torch.allclose(equation.symbol(grid), grid.laplacian(difference=True)):
+            lacking.append("a linear part other than the three-point Laplacian")
+        return lacking
 
     def prepare(self) -> None:
         self.drift = self.equation.drift(self.grid, self.device)
@@ -65,6 +79,16 @@ class Trigonometric(Scheme, name="trigonometric"):
 
     noise_form = "physical"
     order = 4
+    propagator = Rotation()
+    time_derivatives = 2
+    multiplicative = True
+
+    @classmethod
+    def missing(cls, equation: Equation, grid: Grid) -> list[str]:
+        lacking = super().missing(equation, grid)
+        if not lacking and float(equation.symbol(grid).max()) > 0:
+            lacking.append("a linear part that grows")
+        return lacking
 
     def prepare(self) -> None:
         self.drift = self.equation.drift(self.grid, self.device)
@@ -72,9 +96,8 @@ class Trigonometric(Scheme, name="trigonometric"):
         g = 1 / (4 - 4 ** (1 / 3))
         self.stages = []
         for part in (g, g, 1 - 4 * g, g, g):
-            angle = omega * part * self.tau
-            sine = part * self.tau * torch.sinc(angle / torch.pi)
-            self.stages.append((part * self.tau, torch.cos(angle), sine, -omega * torch.sin(angle)))
+            turn = self.propagator.turn(omega, omega * part * self.tau, part * self.tau)
+            self.stages.append((part * self.tau, *turn))
 
     def start(self, u0: Tensor) -> tuple[Tensor, Tensor]:
         v0 = self.equation.velocity(self.grid, self.device).expand_as(u0)
@@ -97,7 +120,8 @@ class Trigonometric(Scheme, name="trigonometric"):
         force = self.drift(u)
         force = force.addcmul_(u, rate) if self.equation.multiplicative else force.add_(rate)
         if not self.grid.periodic:
-            force[..., 0] = 0
+            for axis in self.grid.axes:
+                force.select(axis, 0).zero_()
         return self.grid.transform(force)
 
     def field(self, state: tuple[Tensor, Tensor]) -> Tensor:

@@ -1,7 +1,7 @@
 """The one time loop: noise intervals in, stored frames out.
 
-On the processor a batch is solved a few samples at a time, so that what a step touches stays in the cache; samples do
-not know of each other, and the result does not depend on this.
+On the processor a batch is solved a few samples at a time, so that the fields of a step stay in the cache. Samples are
+independent, and the result does not depend on how they are grouped.
 """
 
 from __future__ import annotations
@@ -14,10 +14,10 @@ import torch
 from torch import Tensor
 
 from spdebench.equations import Equation
+from spdebench.equations.scheme import Scheme, make_scheme
 from spdebench.errors import UserError
 from spdebench.grids import Grid
 from spdebench.noise import Wiener
-from spdebench.solvers.base import Scheme, Walk, make_scheme
 
 CPU_POINTS = 1 << 15
 """Points of all fields that are solved together on the processor."""
@@ -58,22 +58,17 @@ def simulate(
 ) -> Trajectories:
     """Solve the equation for the samples of a seed: initial data and noise are functions of (seed, sample).
 
-    Computed in float64, given back as ``out_dtype``; ``every`` keeps each so-many-th frame only.
+    Computed in float64, given back as ``out_dtype``; only every ``every``-th frame is kept.
     """
     grid = equation.solving_grid
     wiener = equation.wiener(grid)
     scheme = make_scheme(equation, equation.horizon / equation.noise_steps, device)
     out = Trajectories.empty(len(samples), equation.frames // every, equation.grid, out_dtype, device)
-    whole = equation.frames // every == equation.noise_steps and grid.points == equation.grid.points
-    walk = scheme.walk(wiener, out_dtype) if whole else None
     size = _together(len(samples), grid, device)
     for first in range(0, len(samples), size):
         rows = samples[first : first + size]
         u0 = equation.initial(grid, seed, rows, device)
-        noise = _members(equation, wiener, seed, rows, device)
-        if walk is None:
-            noise = _increments(wiener, scheme, noise)
-        _advance(equation, scheme, u0, noise, out.rows(first, len(rows)), walk)
+        _advance(equation, scheme, u0, _increments(wiener, scheme, seed, rows), out.rows(first, len(rows)))
     _guard(equation, out.u, samples)
     return Trajectories(out.u0.clone(), out.dw, out.u)
 
@@ -85,32 +80,27 @@ def _together(n: int, grid: Grid, device: torch.device | str) -> int:
     return max(1, CPU_POINTS // math.prod(grid.points))
 
 
-def _members(
-    equation: Equation, wiener: Wiener, seed: int, samples: Sequence[int], device: torch.device | str
-) -> Iterator[Tensor]:
-    """The noise of all intervals as it is drawn, block by block in time."""
-    group = equation.steps // equation.noise_steps
-    return wiener.blocks(seed, samples, equation.steps, equation.horizon, group=group, device=device)
-
-
-def _increments(wiener: Wiener, scheme: Scheme, blocks: Iterable[Tensor]) -> Iterator[Tensor]:
-    """dW on the solving grid in the scheme's form, in parts of the blocks."""
+def _increments(wiener: Wiener, scheme: Scheme, seed: int, samples: Sequence[int]) -> Iterator[Tensor]:
+    """dW of all noise intervals on the solving grid, in the scheme's form, in blocks of time."""
+    eq = scheme.equation
     show = wiener.physical if scheme.noise_form == "physical" else wiener.spectral
     budget = CPU_COEFFICIENTS if torch.device(scheme.device).type == "cpu" else CUDA_COEFFICIENTS
-    for z in blocks:
+    group = eq.steps // eq.noise_steps
+    for z in wiener.blocks(seed, samples, eq.steps, eq.horizon, group=group, device=scheme.device):
         length = max(1, budget // (len(z) * math.prod(wiener.grid.spectral_shape)))
-        for part in z.split(length, dim=1):
+        for part in torch.split(z, length, dim=1):
             yield show(part)
 
 
 def solve(equation: Equation, u0: Tensor, dw: Tensor) -> Tensor:
     """u (N T X..) for given initial data u0 (N X..) and increments dw (N T X.., dw[:,0] ignored) on the stored grid.
 
-    From a stored u0 and dw this gives back the stored u, up to the rounding of float32, where storage dropped nothing:
-    edition ``paper`` of all but wave and nse. Where frames were dropped (wave: 5 steps a frame, nse: 10) a sum of
-    increments is spread evenly over its steps; where points or modes were dropped (nse, edition ``converged``) the
-    noise and the initial datum lack what the stored grid does not see. The difference is part of the floor that a
-    dataset's card states.
+    From a stored u0 and dw this gives the stored u again, up to the rounding of float32, if the file holds every step
+    and every point of the solver: edition ``paper`` of all equations but wave and nse. If the file holds only some time
+    steps (every fifth of wave, every tenth of nse), an increment is spread evenly over its steps; if it holds only some
+    points or modes (nse, edition ``converged``), the noise and the initial datum lack the modes that the stored grid
+    does not resolve. The card of a dataset states the difference.
+
     ``dw`` may have ``frames`` or ``steps`` intervals; the result has ``frames`` + 1 frames, in float64.
     """
     u0, dw = torch.as_tensor(u0), torch.as_tensor(dw)
@@ -140,19 +130,8 @@ def solve(equation: Equation, u0: Tensor, dw: Tensor) -> Tensor:
     return out.u
 
 
-def _advance(
-    equation: Equation,
-    scheme: Scheme,
-    u0: Tensor,
-    increments: Iterable[Tensor],
-    out: Trajectories,
-    walk: Walk | None = None,
-) -> None:
-    """Step through all noise intervals and write the frames.
-
-    ``increments`` yields blocks in the scheme's form, or for a ``walk``, which is there if every interval is stored, as
-    they are drawn.
-    """
+def _advance(equation: Equation, scheme: Scheme, u0: Tensor, increments: Iterable[Tensor], out: Trajectories) -> None:
+    """Step through all noise intervals and write the frames; ``increments`` yields blocks in the scheme's form."""
     stride = equation.noise_steps // (out.u.shape[1] - 1)
     spectral = scheme.noise_form == "spectral"
     total: Tensor | None = None
@@ -160,11 +139,6 @@ def _advance(
     out.u[:, 0] = _stored(u0, False, equation)
     n = 0
     for block in increments:
-        if walk is not None:
-            frames = slice(n + 1, n + 1 + block.shape[1])
-            state = walk(state, block, out.dw[:, frames], out.u[:, frames])
-            n += block.shape[1]
-            continue
         if stride == 1:  # all frames of a block in one transform
             out.dw[:, n + 1 : n + 1 + block.shape[1]] = _stored(block, spectral, equation)
         for increment in block.unbind(1):
@@ -179,13 +153,12 @@ def _advance(
 
 
 def _stored(values: Tensor, spectral: bool, equation: Equation) -> Tensor:
-    """What the stored points see of values (or coefficients) on the solving grid: its low modes, or every so-many-th
-    point."""
+    """Values (or coefficients) on the solving grid as values at the stored points: its low modes, or some points."""
     grid, stored = equation.solving_grid, equation.grid
     if equation.strided or grid.points == stored.points:
         field = grid.inverse(values) if spectral else values
         for axis, n, m in zip(grid.axes, grid.points, stored.points, strict=True):
-            field = field.unflatten(axis, (m, n // m)).select(axis, 0)
+            field = torch.unflatten(field, axis, (m, n // m)).select(axis, 0)
         return field
     return stored.inverse(grid.resize(values, stored)) if spectral else _between(grid, stored, values)
 
@@ -198,7 +171,7 @@ def _between(source: Grid, target: Grid, field: Tensor) -> Tensor:
 
 
 def _guard(equation: Equation, u: Tensor, samples: Sequence[int]) -> None:
-    """Refuse non-finite trajectories, naming sample, step and a remedy."""
+    """Refuse non-finite trajectories; the message names the sample, the step and a remedy."""
     bad = ~torch.isfinite(u.flatten(2).sum(-1))  # a sum is finite only if all its terms are, and cheap
     if not bool(bad.any()):
         return

@@ -1,4 +1,4 @@
-"""Schemes for first-order equations with a dissipative linear part and additive noise."""
+"""Schemes for first-order equations with a dissipative linear part."""
 
 from __future__ import annotations
 
@@ -8,40 +8,42 @@ from collections.abc import Callable
 import torch
 from torch import Tensor
 
-from spdebench.equations.cubic import Cubic
-from spdebench.noise import Wiener
-from spdebench.solvers.base import Scheme, Walk
+from spdebench.equations.propagators import IMPLICIT_EULER, Exponential, phi_functions
+from spdebench.equations.scheme import Scheme
 from spdebench.solvers.cubic import CubicStep
-from spdebench.solvers.cubic_walk import CubicWalk
-from spdebench.solvers.phi import phi_functions
 
 
 class SemiImplicit(Scheme, name="semi_implicit"):
-    """u' = (1 - tau L)^-1 (u + tau (F(u) + m_n u) + sigma dW): linearly implicit (backward) Euler.
+    """u' = (1 - tau L)^-1 (u + tau (F(u) + m_n u) + sigma G(u) dW), G = 1 or u: linearly implicit (backward) Euler.
 
     Strong order in tau for additive noise: 1/4 for space-time white noise in one dimension (the linear part cannot
     resolve modes with tau lambda > 1), 1 for noise of fixed truncation (Jentzen and Kloeden 2011, chapter 6). With
-    sub-steps the increment is spread evenly over them.
+    sub-steps the increment is spread evenly over them; G is taken at the start of the noise interval (Ito).
     """
 
     noise_form = "physical"
     order = 1
+    propagator = IMPLICIT_EULER
+    counterterms = True
+    multiplicative = True
     explicit: Callable[[Tensor, Tensor, int], Tensor]
 
     def prepare(self) -> None:
         eq, tau = self.equation, self.tau
         self.gain = eq.sigma / self.substeps
-        self.damping = 1 / (1 - tau * eq.symbol(self.grid, self.device))
+        self.damping = self.propagator.impulse(eq.symbol(self.grid, self.device), tau)
         if self.grid.periodic:  # acts on real and imaginary parts, after a transform that is not divided by the points
             self.damping = torch.stack((self.damping, self.damping), dim=-1) / math.prod(self.grid.points)
         self.drift, self.explicit = eq.drift(self.grid, self.device), self._explicit
-        if isinstance(self.drift, Cubic):
-            growth = [1 + tau * (self.drift.linear + self.mass(n)) for n in range(eq.noise_steps)]
-            self.explicit = CubicStep(growth, tau * self.drift.cube, self.gain, self.device)
+        match getattr(self.drift, "polynomial", None):
+            case (0.0, linear, 0.0, cube):
+                growth = [1 + tau * (linear + self.counterterm_rate(n)) for n in range(eq.noise_steps)]
+                self.explicit = CubicStep(growth, tau * cube, self.gain, self.device)
 
     def _explicit(self, u: Tensor, dw: Tensor, n: int) -> Tensor:
         """u + tau (F(u) + m_n u) + sigma dW."""
-        return self.drift(u).mul_(self.tau).add_(u, alpha=1 + self.tau * self.mass(n)).add_(dw, alpha=self.gain)
+        growth = 1 + self.tau * self.counterterm_rate(n)
+        return self.drift(u).mul_(self.tau).add_(u, alpha=growth).add_(dw, alpha=self.gain)
 
     def _implicit(self, v: Tensor) -> Tensor:
         """(1 - tau L)^-1 v."""
@@ -56,14 +58,11 @@ class SemiImplicit(Scheme, name="semi_implicit"):
 
     def step(self, state: tuple[Tensor, int], dw: Tensor) -> tuple[Tensor, int]:
         u, n = state
+        if self.equation.multiplicative:
+            dw = u * dw
         for _ in range(self.substeps):
             u = self._implicit(self.explicit(u, dw, n))
         return u, n + 1
-
-    def walk(self, wiener: Wiener, dtype: torch.dtype) -> Walk | None:
-        if not (self.grid.periodic and self.substeps == 1 and isinstance(self.explicit, CubicStep)):
-            return None
-        return CubicWalk.of(self.damping[..., 0], self.explicit, wiener, dtype)
 
     def field(self, state: tuple[Tensor, int]) -> Tensor:
         return state[0]
@@ -79,27 +78,30 @@ class ETDRK4(Scheme, name="etdrk4"):
 
     noise_form = "spectral"
     order = 4
+    propagator = Exponential()
+    counterterms = True
+    complex_symbol = True
 
     def prepare(self) -> None:
         self.nonlinear = self.equation.nonlinear(self.grid, self.device)
-        z = self.tau * self.equation.symbol(self.grid, self.device)
-        p1, p2, p3 = phi_functions(z)
-        self.full, self.half = torch.exp(z), torch.exp(z / 2)
-        self.q = self.tau / 2 * phi_functions(z / 2)[0]
-        self.f1 = self.tau * (p1 - 3 * p2 + 4 * p3)
-        self.f2 = self.tau * 2 * (p2 - 2 * p3)
-        self.f3 = self.tau * (4 * p3 - p2)
+        symbol, tau = self.equation.symbol(self.grid, self.device), self.tau
+        p1, p2, p3 = phi_functions(tau * symbol)
+        self.full, self.half = (self.propagator.flow(symbol, t) for t in (tau, tau / 2))
+        self.q = tau / 2 * phi_functions(tau / 2 * symbol)[0]
+        self.f1 = tau * (p1 - 3 * p2 + 4 * p3)
+        self.f2 = tau * 2 * (p2 - 2 * p3)
+        self.f3 = tau * (4 * p3 - p2)
 
     def start(self, u0: Tensor) -> tuple[Tensor, int]:
         return self.grid.transform(u0), 0
 
     def step(self, state: tuple[Tensor, int], dw: Tensor) -> tuple[Tensor, int]:
         c, n = state
-        force, mass = dw * (self.equation.sigma / self.interval), self.mass(n)
+        force, rate = dw * (self.equation.sigma / self.interval), self.counterterm_rate(n)
 
         def slope(at: Tensor) -> Tensor:
             out = self.nonlinear(at).add_(force)
-            return out.add_(at, alpha=mass) if mass else out
+            return out.add_(at, alpha=rate) if rate else out
 
         for _ in range(self.substeps):
             n0 = slope(c)

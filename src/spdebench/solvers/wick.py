@@ -5,7 +5,8 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from spdebench.solvers.base import Scheme
+from spdebench.equations.propagators import CRANK_NICOLSON, EXPLICIT_EULER, WickSplitting
+from spdebench.equations.scheme import Scheme
 
 State = tuple[Tensor, Tensor, Tensor, int]
 """X and v in coefficients, u = X + v at the points, and the number of the interval."""
@@ -23,24 +24,29 @@ class Wick(Scheme, name="wick"):
 
     noise_form = "spectral"
     order = 1
+    propagator = WickSplitting()
+    counterterms = True
+    boundaries = ("periodic",)
 
     def prepare(self) -> None:
         self.drift = self.equation.drift(self.grid, self.device)
-        symbol = self.tau * self.equation.symbol(self.grid, self.device)
-        z = torch.stack((symbol, symbol), dim=-1)  # acts on real and imaginary parts
-        self.growth, self.decay = 1 + z, (1 + z / 2) / (1 - z / 2)
-        self.gain = self.equation.sigma / self.substeps / (1 - z / 2)
+        symbol, tau = self.equation.symbol(self.grid, self.device), self.tau
+        symbol = torch.stack((symbol, symbol), dim=-1)  # acts on real and imaginary parts
+        self.growth = EXPLICIT_EULER.numerator(symbol, tau)
+        below = CRANK_NICOLSON.denominator(symbol, tau)
+        self.decay = CRANK_NICOLSON.numerator(symbol, tau) / below
+        self.gain = self.equation.sigma / self.substeps / below
 
     def start(self, u0: Tensor) -> State:
         return self.grid.transform(torch.zeros_like(u0)), self.grid.transform(u0), u0, 0
 
     def step(self, state: State, dw: Tensor) -> State:
         x, v, u, n = state
-        rough, smooth, strokes = (torch.view_as_real(c) for c in (x, v, dw))
+        rough, smooth, noise = (torch.view_as_real(c) for c in (x, v, dw))
         for _ in range(self.substeps):
-            slope = self.grid.transform(self.drift(u).add_(u, alpha=self.mass(n)))
+            slope = self.grid.transform(self.drift(u).add_(u, alpha=self.counterterm_rate(n)))
             smooth.mul_(self.growth).add_(torch.view_as_real(slope), alpha=self.tau)
-            rough.mul_(self.decay).addcmul_(strokes, self.gain)
+            rough.mul_(self.decay).addcmul_(noise, self.gain)
             u = self.grid.inverse(x + v)
         return x, v, u, n + 1
 

@@ -1,4 +1,4 @@
-"""The paper's settings: hyper-parameters of models, training and sub-sampling for each dataset (`defaults.toml`)."""
+"""The paper's settings of models, training and sub-sampling for each dataset, from `defaults.toml`."""
 
 from __future__ import annotations
 
@@ -27,16 +27,16 @@ def _table() -> dict[str, Any]:
 
 
 def _fits(entry: dict[str, Any], equation: Equation | None) -> bool:
-    """Whether an entry speaks of this equation: named in ``equations`` (if given), and fields as in ``when``."""
+    """Whether an entry applies: the equation is in ``equations`` (if given) and has the field values of ``when``."""
     if "equations" in entry and (equation is None or equation.name not in entry["equations"]):
         return False
     return all(equation is not None and getattr(equation, k, None) == v for k, v in entry.get("when", {}).items())
 
 
 def subsampling(equation: Equation) -> dict[str, int]:
-    """``every`` and ``stride`` for datasets of this equation; empty where all of it is used.
+    """``every`` and ``stride`` for datasets of this equation; empty if all frames and points are used.
 
-    Only for the stored size that the entry was made for (``when``); other sizes are used whole.
+    An entry applies to the stored size that it names in ``when``; datasets of other sizes are used whole.
     """
     for entry in _table().get("subsampling", []):
         if _fits(entry, equation):

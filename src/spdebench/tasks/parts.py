@@ -1,4 +1,4 @@
-"""A part of a task (train, val or test): rows of one or more datasets, sub-sampled, read when first asked for."""
+"""A part of a task (train, val or test): sub-sampled rows of one or more datasets, read when first used."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ from spdebench.tasks.setting import Batch
 Rows = Tensor | slice
 
 
-class Part(TorchDataset):
-    """Rows ``rows[i]`` of ``datasets[i]``, one after the other, every so-many-th frame and point.
+class Part(TorchDataset[dict[str, Tensor]]):
+    """The rows ``rows[i]`` of ``datasets[i]``, one dataset after the other, at every k-th frame and point.
 
-    ``dw`` of the frames in between is summed, so that it stays the increment over the interval that ends at its frame.
+    The ``dw`` of skipped frames are summed, so that dw stays the increment over the interval that ends at its frame.
     ``part[i]`` is a dictionary of tensors u0 (X..), dw and xi and u (T X..), for torch loaders.
     """
 
@@ -37,8 +37,8 @@ class Part(TorchDataset):
         equations: tuple[Equation, ...] = (),
     ) -> None:
         self.name, self.every, self.stride, self.equations = name, every, stride, equations
-        self._datasets, self._rows = tuple(datasets), tuple(rows)
-        first = self._datasets[0]
+        self.datasets, self._rows = tuple(datasets), tuple(rows)
+        first = self.datasets[0]
         self.grid: Grid = first.grid.with_points([n // stride for n in first.grid.points])
         self.times: tuple[float, ...] = tuple(float(t) for t in first.times[::every])
         self.reads = 0  # how often rows were read from the files
@@ -57,7 +57,7 @@ class Part(TorchDataset):
 
     @cached_property
     def source(self) -> Tensor:
-        """Which dataset each sample comes from."""
+        """The index of the dataset that each sample comes from."""
         return torch.cat([torch.full((len(rows),), i) for i, rows in enumerate(self._rows)])
 
     @cached_property
@@ -92,9 +92,11 @@ class Part(TorchDataset):
         try:
             out = torch.empty((len(self), *shape))
         except RuntimeError:
-            raise UserError(f"{len(self)} samples of {column}, each {shape}, do not fit the memory; use n=") from None
+            raise UserError(
+                f"{len(self)} samples of {column}, each {shape}, do not fit into memory; use n= for fewer samples"
+            ) from None
         first = 0
-        for data, rows in zip(self._datasets, self._rows, strict=True):
+        for data, rows in zip(self.datasets, self._rows, strict=True):
             place = np.empty(len(data), dtype=np.int64)
             place.fill(-1)
             place[rows] = np.arange(first, first + len(rows))
@@ -107,7 +109,7 @@ class Part(TorchDataset):
         return out
 
     def _thin(self, values: Tensor, column: str) -> Tensor:
-        """Every so-many-th frame (increments summed) and point."""
+        """Every k-th frame (increments summed) and point."""
         if column == "dw" and self.every > 1:
             total = values[:, 1:].unflatten(1, (-1, self.every)).sum(2)
             values = torch.cat([values[:, :1], total], dim=1)

@@ -1,27 +1,24 @@
-"""What a model is told of its data (`Setting`) and what it is given (`Batch`)."""
+"""The description of the data that a model is built for (`Setting`), and the inputs that it is given (`Batch`)."""
 
 from __future__ import annotations
 
-import dataclasses
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any
 
 import torch
 from torch import Tensor
 
 from spdebench import spec
-from spdebench.equations import EQUATIONS, Equation
+from spdebench.equations import Equation, identity
+from spdebench.equations.inputs import Inputs
 from spdebench.grids import Grid
-
-Inputs = Literal["xi", "u0+xi"]
 
 
 @dataclass(frozen=True)
 class Setting:
-    """Grid, frames t_0..t_T, inputs and (unless the data came from elsewhere) the equation that the data obey.
+    """Grid, frames t_0..t_T, inputs and (unless the data were imported) the equation of the data.
 
-    ``equation`` is the spec that made the data: after sub-sampling its own grid and steps are finer than ``grid`` and
-    ``times``, which are those of the arrays.
+    ``grid`` and ``times`` are those of the arrays; with sub-sampling the grid and the steps of ``equation`` are finer.
     """
 
     grid: Grid
@@ -35,7 +32,7 @@ class Setting:
 
     @property
     def frames(self) -> int:
-        """Number of frames, t_0 among them."""
+        """Number of frames, including t_0."""
         return len(self.times)
 
     @property
@@ -54,31 +51,24 @@ class Setting:
         return self.equation.name if self.equation else "imported data"
 
     def to_dict(self) -> dict[str, Any]:
-        equation = None
-        if self.equation is not None:
-            equation = {"name": self.equation.name, **dataclasses.asdict(self.equation)}
         return {
-            "grid": dataclasses.asdict(self.grid),
+            "grid": spec.to_dict(self.grid),
             "times": list(self.times),
             "inputs": self.inputs,
-            "equation": equation,
+            "equation": None if self.equation is None else identity.to_dict(self.equation),
         }
 
     @staticmethod
     def from_dict(values: dict[str, Any]) -> Setting:
         g = values["grid"]
         grid = Grid(tuple(g["points"]), tuple(g["lower"]), tuple(g["upper"]), g["boundary"])
-        equation = None
-        if values["equation"] is not None:
-            fields = dict(values["equation"])
-            name = fields.pop("name")
-            equation = spec.build(EQUATIONS[name], fields, name)
+        equation = None if values["equation"] is None else identity.from_dict(values["equation"])
         return Setting(grid, tuple(values["times"]), values["inputs"], equation)
 
 
 @dataclass(frozen=True)
 class Batch:
-    """Inputs of some samples: u0 (B X..), dw (B T X..) with dw[:,0] = 0; sample b obeys equations[source[b]]."""
+    """Inputs of B samples: u0 (B X..), dw (B T X..) with dw[:,0] = 0; sample b is of equations[source[b]]."""
 
     u0: Tensor
     dw: Tensor

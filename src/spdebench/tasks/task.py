@@ -1,8 +1,7 @@
-"""A task: datasets, inputs, split and sub-sampling. Its spec is its identity; its parts are torch datasets."""
+"""A task: datasets, inputs, split and sub-sampling. Its spec identifies it; its parts are torch datasets."""
 
 from __future__ import annotations
 
-import dataclasses
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -14,10 +13,11 @@ import numpy as np
 from spdebench import spec
 from spdebench.data import Dataset, open_dataset
 from spdebench.equations import Equation
+from spdebench.equations.inputs import TASK_TEXT, Inputs
 from spdebench.errors import UserError
 from spdebench.tasks.defaults import subsampling
 from spdebench.tasks.parts import Part
-from spdebench.tasks.setting import Inputs, Setting
+from spdebench.tasks.setting import Setting
 
 PARTS = ("train", "val", "test")
 Source = Dataset | str | os.PathLike[str]
@@ -25,14 +25,14 @@ Source = Dataset | str | os.PathLike[str]
 
 @dataclass(frozen=True, kw_only=True)
 class TaskSpec:
-    """Everything that defines a task besides its datasets."""
+    """Everything that defines a task except its datasets."""
 
     inputs: Inputs = "xi"
     split: str = "70:15:15"  # weights of train, validation and test
-    seed: int = 3407  # of the permutation that splits
-    n: int = 0  # samples of each dataset that are used; 0: all
-    every: int = 1  # frames kept: every so-many-th, increments summed
-    stride: int = 1  # points kept along each axis
+    seed: int = 3407  # of the permutation that splits the samples
+    n: int = 0  # number of samples used of each dataset; 0: all
+    every: int = 1  # keep every k-th frame; the increments in between are summed
+    stride: int = 1  # keep every k-th point along each axis
 
     def __post_init__(self) -> None:
         spec.check(self, "task")
@@ -43,7 +43,7 @@ class TaskSpec:
             raise UserError(f"task: seed must not be negative, got {self.seed}")
         if self.n < 0:
             raise UserError(f"task: n must be positive (or 0 for all samples), got {self.n}")
-        self.weights  # noqa: B018  (refuses a bad split at once)
+        self.weights  # noqa: B018  (raises if the split is malformed)
 
     @property
     def weights(self) -> tuple[int, int, int]:
@@ -56,13 +56,13 @@ class TaskSpec:
         return a, b, c
 
     def setting(self, equation: Equation) -> Setting:
-        """What models are told of data of this equation, before any are made."""
+        """The setting of data of this equation; the data need not exist."""
         grid = equation.grid.with_points([n // self.stride for n in equation.grid.points])
         return Setting(grid, tuple(equation.times[:: self.every].tolist()), self.inputs, equation)
 
     def rows(self, total: int) -> dict[str, np.ndarray]:
-        """The rows of each part out of ``total``: one permutation of all rows, so that subsets of n are nested and the
-        parts of datasets that share their noise (other J, sigma, edition, grid; same seed) hold the same paths."""
+        """The rows of each part, of ``total`` rows. One permutation of all rows is cut, so that a smaller n gives a
+        subset of a larger one, and datasets with the same noise (other J, sigma, edition or grid) are split alike."""
         n = self.n or total
         if n > total:
             raise UserError(f"task: n={n} samples asked for, the dataset has {total}")
@@ -77,16 +77,17 @@ class TaskSpec:
 
 
 def default_setting(equation: Equation) -> Setting:
-    """What models are told of the equation's data in task xi, with the paper's sub-sampling."""
+    """The setting of the equation's data in the task xi -> u, with the paper's sub-sampling."""
     return spec.build(TaskSpec, subsampling(equation), "task").setting(equation)
 
 
 class Task:
     """``Task(dataset, inputs="u0+xi")``: learn u from the noise (and the initial datum).
 
-    ``data`` is a dataset, a path, or several of one shape (a mixture, for example over J: parts are joined). Left out,
-    ``inputs`` follow from the data and the sub-sampling is the paper's for this equation. ``equation`` tells what
-    imported data obey, for models that must know. ``task.train``, ``task.val``, ``task.test`` are torch datasets.
+    ``data`` is a dataset, a path, or several of one shape (a mixture, for example over J; their parts are joined).
+    Without ``inputs`` the task follows from the data; the sub-sampling is the paper's for this equation unless given.
+    ``equation`` is the equation of imported data, for models that need to know it. ``task.train``, ``task.val`` and
+    ``task.test`` are torch datasets.
     """
 
     def __init__(
@@ -109,7 +110,7 @@ class Task:
             if other.shapes != first.shapes or len(other) != len(first):
                 raise UserError(f"task: {other.path.name} and {first.path.name} differ in shape; they cannot be mixed")
         if equation is not None and not first.imported:
-            raise UserError(f"task: {first.path.name} knows its equation; equation= is for imported data")
+            raise UserError(f"task: {first.path.name} states its equation; equation= is for imported data")
         self.equations: tuple[Equation, ...] = (
             ((equation,) * len(self.datasets) if equation else ())
             if first.imported
@@ -122,20 +123,20 @@ class Task:
         self._check()
 
     def _inputs(self) -> Inputs:
-        return "u0+xi" if self.equations and any(e.kappa for e in self.equations) else "xi"
+        return "u0+xi" if any(e.task == "u0+xi" for e in self.equations) else "xi"
 
     def _check(self) -> None:
         first, s = self.datasets[0], self.spec
         for known in self.equations:
             if s.inputs == "u0+xi" and not known.kappa:
                 raise UserError(
-                    f"task u0+xi needs varying initial data; {first.path.name} has one fixed u0 (kappa=0). "
-                    f"Use inputs=xi, or generate with kappa=0.1"
+                    f"task {TASK_TEXT[s.inputs]} needs initial data that vary; {first.path.name} has one fixed u0 "
+                    f"(kappa=0). Use inputs=xi, or generate with kappa=0.1"
                 )
             if s.inputs == "xi" and known.kappa:
                 raise UserError(
-                    f"task xi needs one fixed initial datum; that of {first.path.name} varies (kappa={known.kappa:g}). "
-                    f"Use inputs=u0+xi, or generate with kappa=0"
+                    f"task {TASK_TEXT[s.inputs]} needs one fixed initial datum; that of {first.path.name} varies "
+                    f"(kappa={known.kappa:g}). Use inputs=u0+xi, or generate with kappa=0"
                 )
         if (len(first.times) - 1) % s.every:
             raise UserError(f"task: every={s.every} does not divide the {len(first.times) - 1} intervals stored")
@@ -145,14 +146,14 @@ class Task:
 
     @cached_property
     def setting(self) -> Setting:
-        """What models are told."""
+        """The description of the data that models are built for."""
         part = self.train
         return Setting(part.grid, part.times, self.spec.inputs, self.equations[0] if self.equations else None)
 
     @property
     def identity(self) -> dict[str, Any]:
-        """Datasets and spec: what a run's name is made of."""
-        return {"datasets": [d.identity for d in self.datasets], "task": dataclasses.asdict(self.spec)}
+        """The datasets and the spec, as they enter the spec of a run."""
+        return {"datasets": [d.identity for d in self.datasets], "task": spec.to_dict(self.spec)}
 
     @cached_property
     def train(self) -> Part:
@@ -167,9 +168,9 @@ class Task:
         return self.part("test")
 
     def part(self, name: str, *data: Source) -> Part:
-        """The part called ``name`` of this task, or of other datasets by the same split and sub-sampling in time.
+        """The part called ``name`` of this task, or of other datasets with the same split and sub-sampling in time.
 
-        Tests on another J, sigma, edition or grid: ``task.part("test", other)``. ``all`` means every row.
+        A test on another J, sigma, edition or grid is ``task.part("test", other)``. The name ``all`` means every row.
         """
         others = tuple(d if isinstance(d, Dataset) else open_dataset(d) for d in data)
         datasets = others or self.datasets

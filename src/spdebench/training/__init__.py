@@ -1,4 +1,4 @@
-"""Training: the one loop, its options and losses, runs as folders, exact resume, sweeps."""
+"""Training: the loop with its options and losses, runs as folders that can be resumed exactly, and sweeps."""
 
 from spdebench.training.checkpoints import Paused
 from spdebench.training.identity import RunSpec, plan
@@ -9,12 +9,12 @@ from spdebench.training.provenance import provenance
 from spdebench.training.run import Run, open_run
 from spdebench.training.scoring import part_for, score_on
 from spdebench.training.sweep import sweep
-from spdebench.training.train import Means, train
+from spdebench.training.train import ExecutionOptions, train
 
 __all__ = [
     "Diverged",
+    "ExecutionOptions",
     "Fit",
-    "Means",
     "Paused",
     "RelativeLoss",
     "Run",

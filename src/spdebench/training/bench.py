@@ -40,7 +40,7 @@ from spdebench.training.train import calibrate
 
 STEPS = 10  # plain steps that are timed, after as many that warm up
 EPOCHS = 3
-ENDLESS: dict[str, Any] = {"epochs": 1000, "stop": 0}
+ENDLESS: dict[str, Any] = {"epochs": 1000, "early_stop_patience": 0}
 
 
 def bench(
@@ -80,9 +80,9 @@ def _plain(name: str, task: Task, device: str) -> float:
     run = identify(name, task, {}, ENDLESS)
     model, options = run.build().to(device), run.train_options
     calibrate(model, prepare_part(model, task.train))
-    optimiser = adam(model, options.lr, options.weight_decay, torch.device(device))
+    optimiser = adam(model, options.learning_rate, options.weight_decay, torch.device(device))
     loss = RelativeLoss(options.loss, model.setting.grid, torch.device(device))
-    order = torch.randperm(len(task.train))[: STEPS * options.batch].split(options.batch)
+    order = torch.randperm(len(task.train))[: STEPS * options.batch_size].split(options.batch_size)
 
     def step(rows: torch.Tensor) -> None:
         target = task.train.u[rows].to(device)
@@ -90,8 +90,8 @@ def _plain(name: str, task: Task, device: str) -> float:
         optimiser.zero_grad()
         value = loss(model(features), target, loss.scale(target))
         value.backward()
-        if options.clip:
-            torch.nn.utils.clip_grad_norm_(model.parameters(), options.clip)
+        if options.clip_norm:
+            torch.nn.utils.clip_grad_norm_(model.parameters(), options.clip_norm)
         optimiser.step()
         value.item()
 
@@ -101,7 +101,7 @@ def _plain(name: str, task: Task, device: str) -> float:
 
     steps()
     each = timed(steps, device)[1] / len(order)
-    return 1e3 * (each * math.ceil(len(task.train) / options.batch) + _plain_validation(model, task, loss, device))
+    return 1e3 * (each * math.ceil(len(task.train) / options.batch_size) + _plain_validation(model, task, loss, device))
 
 
 @torch.no_grad()

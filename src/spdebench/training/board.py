@@ -1,4 +1,4 @@
-"""Logs for TensorBoard, on request."""
+"""Optional logs for TensorBoard."""
 
 from __future__ import annotations
 
@@ -9,18 +9,18 @@ from spdebench.errors import UserError
 
 
 def require_tensorboard() -> Any:
-    """The writer's class, or one line that names the extra."""
+    """The class of the writer; if it is not installed, a one-line error names the extra."""
     try:
         from torch.utils.tensorboard import SummaryWriter
     except ImportError:
         raise UserError(
-            "logs for TensorBoard need an extra: pip install 'spdebench[tensorboard]', or leave --tensorboard out"
+            "--tensorboard needs an extra: pip install 'spdebench[tensorboard]', or omit --tensorboard"
         ) from None
     return SummaryWriter
 
 
-class Board:
-    """One event file each time training is started; on going on, later points of an earlier start are dropped."""
+class TensorBoardLog:
+    """One event file per start of the training; a resumed run replaces the points after its checkpoint."""
 
     def __init__(self, folder: Path, epoch: int) -> None:
         self._writer = require_tensorboard()(str(folder), purge_step=epoch + 1 if epoch else None)

@@ -1,4 +1,4 @@
-"""Checkpoints: written whole or not at all, tied to their run, read without running code."""
+"""Checkpoints: each is written whole or not at all and belongs to one run; reading one runs no code."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from typing import Any
 from spdebench import tensors
 from spdebench.errors import UserError
 
-SHARE = 0.02  # of the time that checkpoints may take
-FIRST = 1.0  # seconds that one is thought to take before the first was written
+SHARE = 0.02  # checkpoints may take this share of the time
+FIRST = 1.0  # seconds that the first checkpoint is assumed to take
 
 
 class Paused(Exception):
-    """Training was asked to pause: what was learned is in the checkpoint, and the same call goes on from there."""
+    """Training was asked to pause: its state is in the checkpoint, and the same call continues from there."""
 
 
 def save(path: Path, content: dict[str, Any], digest: str) -> None:
@@ -24,7 +24,7 @@ def save(path: Path, content: dict[str, Any], digest: str) -> None:
 
 
 def load(path: Path, digest: str) -> dict[str, Any]:
-    """What `save` wrote for this run, on the host; anything else is one clear line."""
+    """What `save` wrote for this run, on the host; anything else is a one-line error."""
     try:
         content = tensors.load(path)
     except (OSError, ValueError) as error:
@@ -35,15 +35,15 @@ def load(path: Path, digest: str) -> dict[str, Any]:
 
 
 class Keeper:
-    """Writes `last.pt` every so many seconds, seldom enough that writing stays a small share of the time."""
+    """Writes a checkpoint every so many seconds, but so rarely that writing takes a small share of the time."""
 
     def __init__(self, path: Path, digest: str, seconds: float) -> None:
         self.path, self.digest, self.seconds = path, digest, seconds
-        self.taken = FIRST  # by the last one
+        self.taken = FIRST  # seconds that the last checkpoint took
         self._next = time.monotonic() + seconds
 
     def offer(self, state: Callable[[], dict[str, Any]], now: bool = False) -> None:
-        """``state()`` is asked for only when it is time, or ``now``."""
+        """Write ``state()`` if it is time for a checkpoint, or at once if ``now``."""
         if not now and time.monotonic() < self._next:
             return
         start = time.monotonic()

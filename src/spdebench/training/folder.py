@@ -1,4 +1,4 @@
-"""The files of a run's folder: one process at a time may write there, and what it writes appears whole."""
+"""The files of a run's folder. One process at a time may write there, and each file is written whole."""
 
 from __future__ import annotations
 
@@ -13,15 +13,21 @@ from spdebench.files import write_text
 from spdebench.records import Record
 
 
+def checkpoint_file(folder: Path, name: str) -> Path:
+    """``name.safetensors``, or ``name.pt`` if only a file of an earlier version is there."""
+    new, old = folder / f"{name}.safetensors", folder / f"{name}.pt"
+    return old if old.exists() and not new.exists() else new
+
+
 def sweep_up(folder: Path) -> None:
-    """Remove what a killed process left half-written; only under the lock."""
+    """Remove the half-written files of a killed process; to be called under the lock."""
     for path in folder.glob(".*.tmp"):
-        if path.is_symlink() or path.is_file():  # of a link the link itself goes
+        if path.is_symlink() or path.is_file():  # of a link, the link itself is removed
             path.unlink(missing_ok=True)
 
 
 class Log:
-    """`log.jsonl`: a line an epoch. On going on it is written anew up to the checkpoint, so that both agree."""
+    """`log.jsonl`: one line per epoch. A resumed run first rewrites it up to the checkpoint, so that both agree."""
 
     def __init__(self, path: Path, entries: list[dict[str, Any]]) -> None:
         self.path = path
@@ -40,7 +46,7 @@ def _line(entry: dict[str, Any]) -> str:
 
 
 def read_log(path: Path) -> list[dict[str, Any]]:
-    """The lines written so far; a last one cut short by a kill is left out."""
+    """The lines written so far; a last line that is incomplete is left out."""
     if not path.exists():
         return []
     out = []

@@ -1,4 +1,4 @@
-"""The identity of a run: model, configuration, datasets, task and options; its JSON, hash and folder name."""
+"""The spec of a run: model, configuration, datasets, task and options; its JSON, hash and folder name."""
 
 from __future__ import annotations
 
@@ -14,7 +14,8 @@ import torch
 from spdebench import spec
 from spdebench.data import DatasetSpec
 from spdebench.data.identity import from_dict as dataset_from_dict
-from spdebench.equations import EQUATIONS, Equation
+from spdebench.equations import Equation
+from spdebench.equations.identity import from_dict as equation_from_dict
 from spdebench.errors import UserError
 from spdebench.grids import Grid
 from spdebench.models import MODELS, OperatorModel
@@ -22,16 +23,16 @@ from spdebench.tasks import Setting, Task, TaskSpec, subsampling
 from spdebench.training.options import TrainOptions, options_for
 
 LARGEST_FIELD = 1 << 16
-"""Of a model's configuration: no width, depth or rank is larger."""
+"""The largest width, depth or rank that the configuration of a stored model may have."""
 VERSION = 1
-"""Version of the run folder and of the protocol; a reader refuses others."""
+"""Version of the run folder and of the training protocol; other versions are refused."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class RunSpec:
-    """Everything that a run's numbers depend on. Device, workers, graph capture and folders are not in it.
+    """Everything that a run's numbers depend on; device, workers, graph capture and folders are not part of it.
 
-    ``initial`` is a digest of the first weights where the caller made them; otherwise they follow from the seed.
+    ``initial`` is a digest of the initial weights if the caller built the model; otherwise they follow from the seed.
     """
 
     model: str
@@ -43,7 +44,12 @@ class RunSpec:
     initial: str = ""
 
     def __post_init__(self) -> None:
-        for key in ("config", "datasets", "task", "options"):  # what JSON would give back, so that equal is equal
+        for key in (
+            "config",
+            "datasets",
+            "task",
+            "options",
+        ):  # as JSON reads them, to compare equal
             object.__setattr__(self, key, json.loads(spec.canonical_json(getattr(self, key))))
         object.__setattr__(self, "datasets", tuple(self.datasets))
 
@@ -63,7 +69,7 @@ class RunSpec:
 
     @property
     def equation(self) -> str:
-        """The equation's name, for people and file names."""
+        """The equation's name, as it stands in messages and file names."""
         told = self.task.get("equation")
         told = told.get("name", "imported") if isinstance(told, dict) else "imported"
         return str(self.datasets[0].get("equation") or told)
@@ -74,19 +80,19 @@ class RunSpec:
 
     @property
     def train_options(self) -> TrainOptions:
-        return spec.build(TrainOptions, self.options, "training")
+        return spec.build(TrainOptions, self.options, "training", stored=True)
 
     @property
     def task_spec(self) -> TaskSpec:
-        return spec.build(TaskSpec, {k: v for k, v in self.task.items() if k != "equation"}, "task")
+        return spec.build(TaskSpec, {k: v for k, v in self.task.items() if k != "equation"}, "task", stored=True)
 
     @property
     def setting(self) -> Setting:
-        """What the model was told of its data; no data are needed."""
+        """The description of the data that the model was built for; no data are read."""
         try:
             return self._setting()
         except (KeyError, TypeError, ValueError, OverflowError) as error:
-            raise UserError(f"the run {self.digest} does not tell its data ({error}); train it again") from None
+            raise UserError(f"the run {self.digest} does not describe its data ({error}); train it again") from None
 
     def _setting(self) -> Setting:
         first, task = self.datasets[0], self.task_spec
@@ -94,20 +100,16 @@ class RunSpec:
             return task.setting(dataset_from_dict(first).equation)
         grid = Grid.from_dict(first["grid"])
         grid = grid.with_points([n // task.stride for n in grid.points])
-        equation = None
-        if "equation" in self.task:
-            fields = dict(self.task["equation"])
-            name = fields.pop("name")
-            equation = spec.build(EQUATIONS[name], fields, name)
+        equation = equation_from_dict(self.task["equation"]) if "equation" in self.task else None
         times = tuple(float(t) for t in first["times"][:: task.every])
         if len(times) < 2 or times[1] <= times[0]:
             raise ValueError("the times do not rise")
         return Setting(grid, times, task.inputs, equation)
 
     def build(self) -> OperatorModel:
-        """The model as it starts: weights are a function of the seed, the caller's random state is left alone."""
+        """The untrained model. Its weights are a function of the seed; the caller's random state does not change."""
         cls = MODELS[self.model]
-        config = spec.build(cls.config_class, self.config, f"model {self.model}")
+        config = spec.build(cls.config_class, self.config, f"model {self.model}", stored=True)
         for key, value in self.config.items():
             if isinstance(value, int) and abs(value) > LARGEST_FIELD:
                 raise UserError(f"model {self.model}: {key} must be at most {LARGEST_FIELD}, got {value}")
@@ -134,7 +136,7 @@ def from_dict(values: Any, where: str) -> RunSpec:
 
 
 def identify(model: str | OperatorModel, task: Task, config: Mapping[str, Any], given: Mapping[str, Any]) -> RunSpec:
-    """The spec of training ``model`` (a name, or built and holding its first weights) on a task."""
+    """The spec of training ``model`` (a name, or a built model with its initial weights) on a task."""
     setting = task.setting
     identity = task.identity
     if task.datasets[0].imported and setting.equation is not None:
@@ -152,10 +154,10 @@ def identify(model: str | OperatorModel, task: Task, config: Mapping[str, Any], 
         initial = weights_digest(model) if model.trainable else ""
     return RunSpec(
         model=name,
-        config=dataclasses.asdict(chosen),
+        config=spec.to_dict(chosen),
         datasets=tuple(identity["datasets"]),
         task=identity["task"],
-        options=dataclasses.asdict(options_for(name, setting, **given)),
+        options=spec.to_dict(options_for(name, setting, **given)),
         initial=initial,
     )
 
@@ -167,29 +169,29 @@ def plan(
     config: Mapping[str, Any] | None = None,
     options: Mapping[str, Any] | None = None,
 ) -> RunSpec:
-    """The spec that `train` would have with these datasets, none of which need be there.
+    """The spec of the run that `train` would make with these datasets, which need not exist.
 
-    An equation stands for its dataset of 1200 samples of seed 0.
+    An equation stands for its dataset of 1200 samples with seed 0.
     """
     several = [data] if isinstance(data, Equation | DatasetSpec) else list(data)
     datasets = [DatasetSpec(equation=d, n=1200) if isinstance(d, Equation) else d for d in several]
     equations = [d.equation for d in datasets]
-    defaults = {"inputs": "u0+xi" if any(e.kappa for e in equations) else "xi", **subsampling(equations[0])}
+    defaults = {"inputs": "u0+xi" if any(e.task == "u0+xi" for e in equations) else "xi", **subsampling(equations[0])}
     chosen = spec.build(TaskSpec, {**defaults, **(task or {})}, "task")
     setting = chosen.setting(equations[0])
     cls = MODELS[model]
     cls.supports(setting)
     return RunSpec(
         model=model,
-        config=dataclasses.asdict(cls.configure(setting, config or {})),
+        config=spec.to_dict(cls.configure(setting, config or {})),
         datasets=tuple(d.to_dict() for d in datasets),
-        task=dataclasses.asdict(chosen),
-        options=dataclasses.asdict(options_for(model, setting, **(options or {}))),
+        task=spec.to_dict(chosen),
+        options=spec.to_dict(options_for(model, setting, **(options or {}))),
     )
 
 
 def weights_digest(model: OperatorModel) -> str:
-    """A digest of all parameters and kept buffers, the same on every device."""
+    """A digest of all parameters and persistent buffers, the same on every device."""
     digest = hashlib.sha256()
     for key, value in sorted(model.state_dict().items()):
         digest.update(f"{key} {value.dtype} {tuple(value.shape)};".encode())

@@ -1,10 +1,10 @@
-"""The one training loop.
+"""The training loop.
 
-    each epoch: a permutation drawn from (seed, epoch); Adam steps over all of it, the last partial batch too; then the
-    relative L2 error on the validation part, which moves the learning rate, keeps the best weights and may stop it.
+    each epoch: Adam steps over a random permutation of all samples, including the last partial batch; then the relative
+    L2 error on the validation part, which adapts the learning rate, selects the best weights and may stop training.
 
-Randomness of an epoch (order, dropout) is a function of (seed, epoch), so that a run goes on exactly from the weights,
-the optimiser and a few numbers. The host waits for the device once an epoch, to read two numbers.
+The random numbers of an epoch (order, dropout) are a function of (seed, epoch), so that a run is resumed exactly from
+the weights, the optimiser's state and a few numbers. The host waits for the device once per epoch, to read two numbers.
 """
 
 from __future__ import annotations
@@ -27,17 +27,17 @@ from spdebench.models.features import Prepared, evaluation_batch
 from spdebench.training.losses import RelativeLoss
 from spdebench.training.options import TrainOptions
 from spdebench.training.schedule import Schedule
-from spdebench.training.steps import Learner, Step, adam, bfloat16, capture, full_precision, make_feed, set_rate
+from spdebench.training.steps import Learner, TrainingStep, adam, bfloat16, capture, full_precision, make_feed, set_rate
 
 
 class Diverged(UserError):
-    """The loss is no number any more."""
+    """The loss became infinite or NaN."""
 
 
 class Fit:
-    """A model being trained: ``while not fit.finished: fit.run_epoch()``; `state` and `load` for going on later.
+    """A model being trained: ``while not fit.finished: fit.run_epoch()``; `state` and `load` resume it later.
 
-    ``graph``: replay the steps as CUDA graphs (None: on CUDA). It changes no number beyond rounding.
+    ``graph``: replay the steps as CUDA graphs (None: on CUDA). Results change at most by rounding.
     """
 
     def __init__(
@@ -59,26 +59,26 @@ class Fit:
         self._val_scale = _scales(self._val_loss.to(val.device), val)
         self._val_kept = int((self._val_scale > 0).sum())
         if not self._val_kept:
-            raise UserError("the validation part is empty or zero; give it samples, for example split=70:15:15")
+            raise UserError("the validation part has no samples, or u = 0 in all of them; try split=70:15:15")
         self._totals = torch.zeros(2, dtype=torch.float64, device=self.device)  # train, validation
         self.learner = Learner(
             model=model,
             forward=torch.compile(model, dynamic=False) if options.compile else model,
-            optimiser=adam(model, options.lr, options.weight_decay, self.device),
+            optimiser=adam(model, options.learning_rate, options.weight_decay, self.device),
             loss=loss,
-            clip=options.clip,
+            clip=options.clip_norm,
             autocast=partial(bfloat16, self.device) if options.precision == "bfloat16" else full_precision,
             total=self._totals[0],
         )
         self.schedule = Schedule(options)
         self.epoch = 0
-        self.best = math.inf  # smallest validation so far, and its epoch and weights
+        self.best = math.inf  # smallest validation error so far, and its epoch and weights
         self.best_epoch = 0
         self.best_weights: dict[str, Tensor] = {}
-        self._mark = math.inf  # the validation that the next one must undercut by the share delta
+        self._mark = math.inf  # early stopping waits for an error below this by the relative amount early_stop_delta
         self._waited = 0
         self.log: list[dict[str, Any]] = []
-        self._steps: dict[int, Step] = {}
+        self._steps: dict[int, TrainingStep] = {}
         self._replay_validation: Callable[[], None] | None = None
         if options.precision != "float32":
             self._try_precision()
@@ -86,11 +86,11 @@ class Fit:
     # --- the loop -------------------------------------------------------------------------------------------------
     @property
     def finished(self) -> bool:
-        stop = self.options.stop
-        return self.epoch >= self.options.epochs or (stop > 0 and self._waited >= stop)
+        patience = self.options.early_stop_patience
+        return self.epoch >= self.options.epochs or 0 < patience <= self._waited
 
     def run_epoch(self) -> dict[str, Any]:
-        """One epoch and its line of the log: epoch, train, val, lr, seconds."""
+        """Run one epoch and return its line of the log: epoch, train, val, lr, seconds."""
         start = time.perf_counter()
         if not self._steps:
             self._make_steps()
@@ -102,11 +102,11 @@ class Fit:
             for rows in self._batches():
                 self._steps[len(rows)](rows)
             (self._replay_validation or self.validate)()
-        train, val = self._totals.tolist()  # the host waits here, and nowhere else
+        train, val = self._totals.tolist()  # the host waits for the device here only
         train, val = train / len(self.train_data), val / self._val_kept
         self.epoch += 1
         if not (math.isfinite(train) and math.isfinite(val)):
-            raise Diverged(f"loss became non-finite at epoch {self.epoch}; try a smaller lr (it was {lr:g})")
+            raise Diverged(f"loss became non-finite at epoch {self.epoch}; try a smaller learning_rate (it was {lr:g})")
         self._judge(val)
         self.schedule.advance(val)
         seconds = round(time.perf_counter() - start, 6)
@@ -116,14 +116,14 @@ class Fit:
     def _batches(self) -> Iterator[Tensor]:
         generator = torch.Generator().manual_seed(epoch_seed(self.options.seed, self.epoch))
         order = torch.randperm(len(self.train_data), generator=generator).to(self.train_data.device)
-        return iter(order.split(self.options.batch))
+        return iter(order.split(self.options.batch_size))
 
     def _make_steps(self) -> None:
-        """A step for full batches and one for what is left over; graphs of both where wanted."""
-        n, batch = len(self.train_data), self.options.batch
+        """A step for full batches and one for the last partial batch; CUDA graphs of both if wanted."""
+        n, batch = len(self.train_data), self.options.batch_size
         for size in {min(batch, n), n % batch} - {0}:
             feed = make_feed(self.train_data, self._train_scale, size, self.device)
-            self._steps[size] = Step(self.learner, feed, size)
+            self._steps[size] = TrainingStep(self.learner, feed, size)
         if not self.graph:
             return
         for rows in self._batches():
@@ -145,11 +145,11 @@ class Fit:
         add_errors(self.model, self._val_loss, self.val_data, self._val_scale, self._totals[1])
 
     def _judge(self, val: float) -> None:
-        """Keep the best weights at any improvement; wait less only for one of the share delta."""
+        """Keep the best weights at any improvement; only one of at least early_stop_delta resets early stopping."""
         if val < self.best:
             self.best, self.best_epoch = val, self.epoch
             self._keep()
-        if val < self._mark * (1 - self.options.delta):
+        if val < self._mark * (1 - self.options.early_stop_delta):
             self._mark, self._waited = val, 0
         else:
             self._waited += 1
@@ -174,9 +174,9 @@ class Fit:
                 "use precision=float32"
             ) from None
 
-    # --- going on later -------------------------------------------------------------------------------------------
+    # --- resuming -------------------------------------------------------------------------------------------------
     def state(self) -> dict[str, Any]:
-        """Everything that the next epoch depends on, at the end of this one."""
+        """Everything that the next epoch depends on."""
         return {
             "weights": self.model.state_dict(),
             "optimiser": self.learner.optimiser.state_dict()["state"],
@@ -191,10 +191,11 @@ class Fit:
         }
 
     def load(self, state: dict[str, Any]) -> None:
-        """Go on from `state`, possibly of another device; before the first epoch only."""
+        """Resume from `state`, possibly of another device; to be called before the first epoch."""
         self.model.load_state_dict(state["weights"])
         optimiser = self.learner.optimiser
-        optimiser.load_state_dict({**optimiser.state_dict(), "state": state["optimiser"]})
+        moments = {int(index): values for index, values in state["optimiser"].items()}
+        optimiser.load_state_dict({**optimiser.state_dict(), "state": moments})
         self.schedule.load(state["schedule"])
         self.epoch, self.best, self.best_epoch = int(state["epoch"]), float(state["best"]), int(state["best_epoch"])
         self.best_weights = {key: value.to(self.device) for key, value in state["best_weights"].items()}
@@ -204,7 +205,7 @@ class Fit:
 
 @torch.no_grad()
 def add_errors(model: OperatorModel, loss: RelativeLoss, data: Prepared, scale: Tensor, total: Tensor) -> None:
-    """Add the samples' relative errors up on the device; evaluation mode, full precision."""
+    """Add the relative errors of all samples to ``total`` on the device, in evaluation mode and full precision."""
     device, size = model.device, evaluation_batch(model.setting.shape)
     model.eval()
     for start in range(0, len(data), size):
@@ -216,7 +217,7 @@ def add_errors(model: OperatorModel, loss: RelativeLoss, data: Prepared, scale: 
 
 
 def validation(model: OperatorModel, data: Prepared) -> float | None:
-    """The mean relative L2 error on data; None where there are none."""
+    """The mean relative L2 error on data; None if there are no samples."""
     loss = RelativeLoss("rel_l2", model.setting.grid, model.device)
     scale = _scales(loss.to(data.device), data)
     total = torch.zeros((), dtype=torch.float64, device=model.device)
@@ -232,13 +233,13 @@ def _scales(loss: RelativeLoss, data: Prepared) -> Tensor:
 
 
 def epoch_seed(seed: int, epoch: int) -> int:
-    """A 63-bit number for (seed, epoch), unlike that of any neighbour."""
+    """A 63-bit seed for (seed, epoch), unrelated to those of other epochs and seeds."""
     return int.from_bytes(hashlib.sha256(f"spdebench {seed} {epoch}".encode()).digest()[:8], "big") >> 1
 
 
 @contextmanager
 def own_randomness(device: torch.device, seed: int) -> Iterator[None]:
-    """Within it torch draws from this seed on the host and on this device; afterwards all is as it was."""
+    """Inside, torch draws from this seed on the host and on the device; the random states are restored afterwards."""
     cuda = device.type == "cuda"
     index = (device.index if device.index is not None else torch.cuda.current_device()) if cuda else 0
     with torch.random.fork_rng(devices=[index] if cuda else []):

@@ -1,10 +1,10 @@
-"""Relative losses over the space-time of t_1..t_T, one value a sample, averaged over the batch.
+"""Relative losses over space and t_1..t_T, one value per sample, averaged over the batch.
 
     loss = (1/B) sum_b |A (V_b - U_b)| / |A U_b|,      A = 1 (rel_l2),   A = w_k^{1/2} (1 + |kappa_k|^2)^{1/2} F (w12)
 
 F is the transform of the grid and w_k its Parseval weights, so that the values are those of the metrics `rel_l2` and
-`w12`. t_0 is given, not predicted, and left out. A sample with U = 0 has no relative error and is left out too. The
-reference sums over the batch where this averages; to Adam that is the same up to its epsilon and the weight of decay.
+`w12`. The frame t_0 is an input and is left out. A sample with U = 0 has no relative error and is left out too. The
+authors' code sums over the batch; for Adam the mean is the same up to its epsilon and the effect of weight decay.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from spdebench.grids import Grid
 
 
 class RelativeLoss:
-    """``scale`` of the targets is computed once; ``errors(v, u) * scale(u)`` are the samples' losses."""
+    """The loss of each sample is ``errors(v, u) * scale(u)``; the scale depends on the targets only."""
 
     def __init__(self, kind: Literal["rel_l2", "w12"], grid: Grid, device: torch.device | str = "cpu") -> None:
         self.grid = grid
@@ -30,7 +30,7 @@ class RelativeLoss:
                 self.root = self.root.unsqueeze(-1)  # real and imaginary part have one weight
 
     def to(self, device: torch.device | str) -> RelativeLoss:
-        """The same loss for tensors elsewhere."""
+        """The same loss for tensors on another device."""
         other = object.__new__(RelativeLoss)
         other.grid, other.root = self.grid, None if self.root is None else self.root.to(device)
         return other
@@ -43,7 +43,8 @@ class RelativeLoss:
             if coefficients.is_complex():
                 coefficients = torch.view_as_real(coefficients)
             later = coefficients * self.root
-        return torch.linalg.vector_norm(later, dim=tuple(range(1, later.ndim)))
+        norm: Tensor = torch.linalg.vector_norm(later, dim=tuple(range(1, later.ndim)))
+        return norm
 
     def scale(self, target: Tensor) -> Tensor:
         """1 / |A U| of each sample, 0 where U = 0."""

@@ -1,8 +1,8 @@
-"""How a model is trained: every option that changes a number, checked on construction."""
+"""Training options: every option that changes a number, checked on construction."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from spdebench import spec
@@ -10,47 +10,57 @@ from spdebench.errors import UserError
 from spdebench.models import MODELS
 from spdebench.tasks import Setting, recommended
 
+Scheduler = Literal["plateau", "step", "cosine", "none"]
+Loss = Literal["rel_l2", "w12"]
+Precision = Literal["float32", "bfloat16"]
+
 _LEAST: dict[str, float] = {
     "epochs": 0,
-    "batch": 1,
+    "batch_size": 1,
     "weight_decay": 0,
-    "patience": 0,
-    "step": 1,
-    "min_lr": 0,
-    "stop": 0,
-    "delta": 0,
-    "clip": 0,
+    "plateau_patience": 0,
+    "decay_every": 1,
+    "min_learning_rate": 0,
+    "early_stop_patience": 0,
+    "early_stop_delta": 0,
+    "clip_norm": 0,
     "seed": 0,
 }
+
+
+def _renamed(default: Any, key: str) -> Any:
+    """A field whose key in files and hashes is its old name."""
+    return field(default=default, metadata={"key": key})
 
 
 @dataclass(frozen=True, kw_only=True)
 class TrainOptions:
     """Adam with L2-coupled weight decay on a relative loss; the defaults are what most of the paper's models share.
 
-    ``plateau`` multiplies the rate by ``factor`` after more than ``patience`` epochs without a better validation,
-    ``step`` after every ``step`` epochs, ``cosine`` runs from ``lr`` to ``min_lr`` over all epochs. Training stops
-    after ``stop`` epochs (0: never) in which validation did not fall by the share ``delta``. The reference takes
-    ``delta`` as an absolute difference and gates the checkpoint with it, which freezes good models early; here it is
-    relative, as the paper says, and the best weights are kept at any improvement. Validation is the relative L2 error
-    whatever the ``loss``, so that all runs compare. ``clip`` bounds the norm of the gradient (0: not at all).
+    The scheduler ``plateau`` multiplies the learning rate by ``decay_factor`` after more than ``plateau_patience``
+    epochs without a better validation error; ``step`` does so every ``decay_every`` epochs; ``cosine`` goes from
+    ``learning_rate`` to ``min_learning_rate`` over all epochs. Training stops after ``early_stop_patience`` epochs (0:
+    never) in which the validation error did not fall by the relative amount ``early_stop_delta``. The authors' code
+    takes this amount as an absolute difference and also keeps weights by it, which freezes good models early; here it
+    is relative, as the paper says, and the best weights are kept at any improvement. Validation is the relative L2
+    error whatever the ``loss``, so that all runs compare. ``clip_norm`` bounds the norm of the gradient (0: no bound).
     """
 
     epochs: int = 1000
-    batch: int = 20
-    lr: float = 1e-3
+    batch_size: int = _renamed(20, "batch")
+    learning_rate: float = _renamed(1e-3, "lr")
     weight_decay: float = 1e-4
-    scheduler: Literal["plateau", "step", "cosine", "none"] = "plateau"
-    patience: int = 50
-    factor: float = 0.1
-    step: int = 50
-    min_lr: float = 1e-7
-    stop: int = 100
-    delta: float = 1e-4
-    clip: float = 0.0
-    loss: Literal["rel_l2", "w12"] = "rel_l2"
+    scheduler: Scheduler = "plateau"
+    plateau_patience: int = _renamed(50, "patience")
+    decay_factor: float = _renamed(0.1, "factor")
+    decay_every: int = _renamed(50, "step")
+    min_learning_rate: float = _renamed(1e-7, "min_lr")
+    early_stop_patience: int = _renamed(100, "stop")
+    early_stop_delta: float = _renamed(1e-4, "delta")
+    clip_norm: float = _renamed(0.0, "clip")
+    loss: Loss = "rel_l2"
     seed: int = 0
-    precision: Literal["float32", "bfloat16"] = "float32"
+    precision: Precision = "float32"
     compile: bool = False
 
     def __post_init__(self) -> None:
@@ -58,23 +68,25 @@ class TrainOptions:
         for key, least in _LEAST.items():
             if getattr(self, key) < least:
                 raise UserError(f"training: {key} must be at least {least}, got {getattr(self, key)}")
-        if self.lr <= 0:
-            raise UserError(f"training: lr must be positive, got {self.lr:g}")
-        if not 0 < self.factor < 1:
-            raise UserError(f"training: factor must lie between 0 and 1, got {self.factor:g}")
-        if self.delta >= 1:
-            raise UserError(f"training: delta is a share below 1, got {self.delta:g}")
+        if self.learning_rate <= 0:
+            raise UserError(f"training: learning_rate must be positive, got {self.learning_rate:g}")
+        if not 0 < self.decay_factor < 1:
+            raise UserError(f"training: decay_factor must lie between 0 and 1, got {self.decay_factor:g}")
+        if self.early_stop_delta >= 1:
+            raise UserError(f"training: early_stop_delta is relative and below 1, got {self.early_stop_delta:g}")
         if self.seed >= 2**63:
             raise UserError(f"training: seed must be below 2^63, got {self.seed}")
 
 
 def options_for(model: str, setting: Setting, **given: Any) -> TrainOptions:
-    """Given values over the recommended ones for this model and data over the defaults.
+    """The given values; for the others those recommended for this model and data, and then the defaults.
 
-    A model that is not trained by gradients has none of them: whatever is given, its options are those of 0 epochs, so
-    that it is one run and not one for each seed.
+    A model that is not trained by gradients ignores them all: its options are those of 0 epochs, so that it has one
+    run and not one per seed.
     """
-    options = spec.build(TrainOptions, {**recommended(model, setting).training, **given}, "training")
+    old = spec.renamed(TrainOptions)
+    advised, chosen = (spec.current_names(v, old, "training") for v in (recommended(model, setting).training, given))
+    options = spec.build(TrainOptions, {**advised, **chosen}, "training")
     if not MODELS[model].trainable:
         return TrainOptions(epochs=0)
     if options.epochs < 1:

@@ -1,4 +1,4 @@
-"""Where a number comes from: versions, commit, device, machine, time, memory."""
+"""How a record was made: versions, commit, device, machine, time and memory."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ from spdebench.version import __version__
 
 
 def provenance(device: torch.device | str = "cpu", started: str | None = None) -> dict[str, Any]:
-    """What a record says of its making; ``started`` is now unless given."""
+    """Versions, device, machine, commit and start time (now unless given) for a record."""
     return {
         "spdebench": __version__,
-        "torch": str(torch.__version__),  # a subclass of str, which a checkpoint would not load
+        "torch": str(torch.__version__),  # it is a subclass of str
         "python": platform.python_version(),
         "device": device_name(device),
         "machine": f"{platform.system()} {platform.machine()}",
@@ -35,7 +35,7 @@ def now() -> str:
 
 
 def device_name(device: torch.device | str) -> str:
-    """``cuda: NVIDIA H200``, or ``cpu`` with its model where the system tells it."""
+    """``cuda: NVIDIA H200``, or ``cpu`` with the model of the processor if it is known."""
     chosen = torch.device(device)
     if chosen.type == "cuda":
         return f"cuda: {torch.cuda.get_device_name(chosen)}"
@@ -49,21 +49,21 @@ def device_name(device: torch.device | str) -> str:
 
 @cache
 def commit() -> str | None:
-    """The commit of the checkout that this package runs from, with a + when files differ from it; None elsewhere.
+    """The commit of the checkout that this package runs from, with a + if files differ from it; None if there is none.
 
-    SPDEBENCH_COMMIT in the environment tells it where the source was copied, without its repository or with an old one.
+    The environment variable SPDEBENCH_COMMIT takes precedence, for sources that were copied without their repository.
     """
     told = os.environ.get("SPDEBENCH_COMMIT", "")
     if re.fullmatch(r"[0-9a-f]{7,64}\+?", told):
         return told
     here = Path(__file__).resolve().parent
 
-    def git(*words: str) -> str:
-        done = subprocess.run(["git", "-C", str(here), *words], capture_output=True, text=True, timeout=10, check=True)
+    def git(*args: str) -> str:
+        done = subprocess.run(["git", "-C", str(here), *args], capture_output=True, text=True, timeout=10, check=True)
         return done.stdout.strip()
 
     try:
-        git("ls-files", "--error-unmatch", Path(__file__).name)  # else some other project's repository lies around us
+        git("ls-files", "--error-unmatch", Path(__file__).name)  # fails if the repository is that of another project
         changed = git("status", "--porcelain", "--untracked-files=no", "--", str(here.parent))
         return git("rev-parse", "HEAD") + ("+" if changed else "")
     except (OSError, subprocess.SubprocessError):
@@ -71,13 +71,13 @@ def commit() -> str | None:
 
 
 def start_memory_watch(device: torch.device | str) -> None:
-    """Count the peak from here on, where a device can."""
+    """Reset the peak memory of a GPU."""
     if torch.device(device).type == "cuda":
         torch.cuda.reset_peak_memory_stats(device)
 
 
 def peak_memory_mb(device: torch.device | str) -> float | None:
-    """Peak of the memory that tensors took on a GPU, or of the whole process; None where the system does not tell."""
+    """Peak memory of the tensors on a GPU, or of the whole process on a processor; None if it is not known."""
     if torch.device(device).type == "cuda":
         return round(torch.cuda.max_memory_allocated(device) / 1e6, 1)
     try:

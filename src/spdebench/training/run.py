@@ -1,12 +1,12 @@
-"""A run is a folder: spec, log, best weights, predictions, scores, record. It loads in one line and predicts.
+"""A run is a folder with spec, log, best weights, predictions, scores and record; `open_run` opens it.
 
-spec.json         the identity; its hash is in the folder's name
+spec.json         the spec; its hash is in the folder's name
 log.jsonl         epoch, train, val, lr, seconds
-last.pt           while it is trained: all that going on needs
-best.pt           once it is trained: the weights of the best validation
+last.safetensors  during training: the state from which it is resumed
+best.safetensors  after training: the weights with the smallest validation error
 predictions.npy   u of the test part, float32 (N T X..), if kept
 scores.json       all metrics on the test part with intervals and per-sample values
-record.json       one object with everything that tables need; its being there means that the run is finished
+record.json       one object with everything that tables need; it is there if and only if the run is finished
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from spdebench.models.features import evaluation_batch
 from spdebench.records import Record
 from spdebench.tasks import Batch, Setting
 from spdebench.training import checkpoints
-from spdebench.training.folder import read_json, read_log, read_record
+from spdebench.training.folder import checkpoint_file, read_json, read_log, read_record
 from spdebench.training.identity import RunSpec, from_dict
 
 
@@ -51,10 +51,15 @@ class Run:
     def file(self, name: str) -> Path:
         return self.path / name
 
+    @property
+    def weights_file(self) -> Path:
+        """The best weights; written when training ends."""
+        return checkpoint_file(self.path, "best")
+
     # --- where it stands ------------------------------------------------------------------------------------------
     @property
     def trained(self) -> bool:
-        return self.file("best.pt").exists()
+        return self.weights_file.exists()
 
     @property
     def finished(self) -> bool:
@@ -67,23 +72,23 @@ class Run:
 
     @cached_property
     def best(self) -> dict[str, Any]:
-        """What `best.pt` holds: weights, val, best_epoch, epochs, seconds and where they come from."""
+        """The content of `weights_file`: weights, val, best_epoch, epochs, seconds and where they come from."""
         if not self.trained:
             done = self.log
             where = f"epoch {done[-1]['epoch']} of {self.spec.options.get('epochs')}" if done else "not begun"
-            raise UserError(f"{self.path} is not trained to its end ({where}); type its train command again to go on")
-        return checkpoints.load(self.file("best.pt"), self.spec.digest)
+            raise UserError(f"{self.path} is not trained to its end ({where}); repeat its train command to continue")
+        return checkpoints.load(self.weights_file, self.spec.digest)
 
     @property
     def val(self) -> float | None:
-        """The best validation error; None for a model that has no training."""
+        """The best validation error; None for a model that is not trained."""
         value = self.best.get("val")
         return float(value) if isinstance(value, int | float) else None
 
     @property
     def record(self) -> Record:
         if not self.finished:
-            raise UserError(f"{self.path} is not finished; type its train command again to go on")
+            raise UserError(f"{self.path} is not finished; repeat its train command to continue")
         record = read_record(self.file("record.json"))
         if record.digest != self.spec.digest:
             raise UserError(f"{self.file('record.json')} belongs to run {record.digest}; train it again")
@@ -91,13 +96,13 @@ class Run:
 
     @property
     def scores(self) -> Scores:
-        """On the test part of its own task."""
+        """The scores on the test part of its own task."""
         self.record  # noqa: B018  (refuses a run that is not finished)
         return Scores.from_dict(read_json(self.file("scores.json")))
 
     @property
     def predictions(self) -> np.ndarray | None:
-        """u of the test part, read when looked at; None where they were not kept."""
+        """u of the test part, mapped from its file; None if the predictions were not kept."""
         path = self.file("predictions.npy")
         try:
             return np.load(path, mmap_mode="r", allow_pickle=False) if path.exists() else None
@@ -119,13 +124,13 @@ class Run:
             model.load_state_dict(weights)  # type: ignore[arg-type]
         except (RuntimeError, TypeError, AttributeError, MemoryError) as error:
             line = str(error).partition("\n")[0]
-            raise UserError(f"{self.file('best.pt')} does not fit its run ({line}); train it again") from None
+            raise UserError(f"{self.weights_file} does not fit its run ({line}); train it again") from None
         return model.eval()
 
     def predict(self, u0: Any, dw: Any, *, equation: Equation | None = None, device: str = "cpu") -> np.ndarray:
-        """u (N T X..) for initial data u0 (N X..) and increments dw (N T X..), dw[:,0] = 0, all frames t_0..t_T.
+        """u (N T X..) at all frames t_0..t_T for initial data u0 (N X..) and increments dw (N T X..), dw[:,0] = 0.
 
-        ``equation`` tells what the new samples obey where that is not what the (first) training dataset obeys.
+        ``equation`` is that of the new samples, if it is not the equation of the (first) training dataset.
         """
         check_device(device)
         start, noise = (torch.as_tensor(np.asarray(a), dtype=torch.float32) for a in (u0, dw))
@@ -159,14 +164,14 @@ class Run:
 
 @contextmanager
 def _parameters_at_most(count: int) -> Iterator[None]:
-    """Within it a model may register so many: a spec from elsewhere may ask for far more than its weights are."""
+    """Inside, a model may register at most so many parameters: a forged spec may ask for far more than the file has."""
     left = count
 
     def registered(module: torch.nn.Module, name: str, parameter: torch.nn.Parameter | None) -> None:
         nonlocal left
         left -= 0 if parameter is None else parameter.numel()
         if left < 0:
-            raise RuntimeError("its spec asks for many more weights than it holds")
+            raise RuntimeError("its spec asks for many more weights than the file has")
 
     hook = register_module_parameter_registration_hook(registered)
     try:
@@ -176,7 +181,7 @@ def _parameters_at_most(count: int) -> Iterator[None]:
 
 
 def open_run(path: str | os.PathLike[str]) -> Run:
-    """Open a run's folder; nothing but its spec is read yet."""
+    """Open a run's folder; only its spec is read at first."""
     folder = Path(path)
     file = folder / "spec.json"
     if not file.is_file():

@@ -1,4 +1,4 @@
-"""The learning rate as a function of the epoch or of the validations so far; its state is four plain numbers."""
+"""The learning rate as a function of the epoch, or of the validation errors so far."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from typing import Any
 
 from spdebench.training.options import TrainOptions
 
-THRESHOLD = 1e-6  # relative; a validation that falls by less counts as a plateau
-SMALLEST = 1e-8  # a change of the rate below this is not made
+THRESHOLD = 1e-6  # relative; a validation error that falls by less counts as a plateau
+SMALLEST = 1e-8  # smaller changes of the rate are not made
 
 
 @dataclass
 class Schedule:
-    """``lr`` holds during the next epoch; ``advance`` is told the validation after each."""
+    """``lr`` is the rate of the next epoch; `advance` is called with the validation error after each epoch."""
 
     options: TrainOptions
     lr: float = field(init=False)
@@ -23,16 +23,16 @@ class Schedule:
     bad: int = 0
 
     def __post_init__(self) -> None:
-        self.lr = self.options.lr
+        self.lr = self.options.learning_rate
 
     def advance(self, val: float) -> None:
         o = self.options
         self.epoch += 1
         if o.scheduler == "step":
-            self.lr = o.lr * o.factor ** (self.epoch // o.step)
+            self.lr = o.learning_rate * o.decay_factor ** (self.epoch // o.decay_every)
         elif o.scheduler == "cosine":
             share = (1 + math.cos(math.pi * self.epoch / o.epochs)) / 2
-            self.lr = o.min_lr + (o.lr - o.min_lr) * share
+            self.lr = o.min_learning_rate + (o.learning_rate - o.min_learning_rate) * share
         elif o.scheduler == "plateau":
             self._plateau(val)
 
@@ -41,8 +41,8 @@ class Schedule:
             self.best, self.bad = val, 0
         else:
             self.bad += 1
-        if self.bad > self.options.patience:
-            lower = max(self.lr * self.options.factor, self.options.min_lr)
+        if self.bad > self.options.plateau_patience:
+            lower = max(self.lr * self.options.decay_factor, self.options.min_learning_rate)
             if self.lr - lower > SMALLEST:
                 self.lr = lower
             self.bad = 0

@@ -1,4 +1,4 @@
-"""The end of a run: the test part is read, predicted once with the best weights, and scored."""
+"""The end of a run: the test part is predicted once with the best weights, and scored."""
 
 from __future__ import annotations
 
@@ -19,6 +19,7 @@ from spdebench.files import replacing, write_text
 from spdebench.metrics import Scores, evaluate
 from spdebench.models import OperatorModel
 from spdebench.models.features import evaluation_batch
+from spdebench.progress import Progress
 from spdebench.records import MetricValue, PartScores, Provenance, Record
 from spdebench.records.codec import decode
 from spdebench.tasks import Part
@@ -26,16 +27,18 @@ from spdebench.training.folder import locked, write_json
 from spdebench.training.run import Run
 
 BATCH = 100  # the paper's batch for inference times
-LEAST = 3  # samples without which an ensemble cannot be scored
+LEAST = 3  # samples that are needed to score an ensemble
 
 
-def predict_part(model: OperatorModel, part: Part) -> Tensor:
+def predict_part(model: OperatorModel, part: Part, *, progress: bool | None = False) -> Tensor:
     """u (N T X..) for every sample of a part, on the host."""
     size = evaluation_batch(part.shape)
     out = torch.empty((len(part), *part.shape))
-    for start in range(0, len(part), size):
-        rows = slice(start, start + size)
-        out[rows] = model.predict(part.batch(rows)).cpu()
+    with Progress(len(part), "samples predicted", enabled=progress) as bar:
+        for start in range(0, len(part), size):
+            rows = slice(start, start + size)
+            out[rows] = model.predict(part.batch(rows)).cpu()
+            bar.advance(len(out[rows]))
     return out
 
 
@@ -49,7 +52,7 @@ def score_part(model: OperatorModel, part: Part) -> tuple[Tensor, Scores]:
 
 
 def inference_time(model: OperatorModel, part: Part) -> tuple[float, int]:
-    """(milliseconds a sample, samples together): features and network, inputs on the device, median after a warm-up."""
+    """(milliseconds per sample, batch size) of features and network, inputs on the device; median after a warm-up."""
     size = min(BATCH, len(part))
     if model.device.type == "cuda":
         try:
@@ -61,7 +64,7 @@ def inference_time(model: OperatorModel, part: Part) -> tuple[float, int]:
 
 
 def _seconds(model: OperatorModel, part: Part, size: int) -> float:
-    """Median time of one batch, over half a second or a few repeats."""
+    """Median time of one batch, repeated for about half a second."""
     wait = torch.cuda.synchronize if model.device.type == "cuda" else lambda: None
     batch = part.batch(slice(0, size)).to(model.device)
     times: list[float] = []
@@ -141,9 +144,9 @@ def rounded(value: float) -> float:
 
 # --- other data than it was trained on ----------------------------------------------------------------------------
 def part_for(run: Run, data: Dataset | str | os.PathLike[str], name: str = "test", rows: slice | None = None) -> Part:
-    """Rows of a dataset as a run wants them: the part called ``name`` by the run's split, or the ``rows`` given.
+    """Rows of a dataset as inputs of a run: the part called ``name`` in the run's split, or the ``rows`` given.
 
-    Frames are thinned as in the run's task; points are where that leads to the grid that the run was trained on.
+    Frames are sub-sampled as in the run's task; points only if that gives the grid that the run was trained on.
     """
     dataset = data if isinstance(data, Dataset) else open_dataset(data)
     task, grid = run.spec.task_spec, run.task_setting.grid
@@ -164,7 +167,7 @@ def part_for(run: Run, data: Dataset | str | os.PathLike[str], name: str = "test
 
 
 def check_part(run: Run, part: Part) -> None:
-    """One clear line unless the run can predict such samples."""
+    """Raise a one-line error unless the run can predict such samples."""
     setting = run.task_setting
     if part.grid.dim != setting.dim or len(part.times) != setting.frames:
         raise UserError(
@@ -187,7 +190,7 @@ def score_on(run: Run, part: Part, label: str, *, device: str = "cpu") -> PartSc
     check_part(run, part)
     if len(part) < LEAST:
         raise UserError(f"{label}: {len(part)} samples; at least {LEAST} are needed to score")
-    datasets = tuple(d.identity for d in part._datasets)
+    datasets = tuple(d.identity for d in part.datasets)
     before = run.record.shifts.get(label)
     if before and (before.datasets, before.part, before.n) == (datasets, part.name, len(part)):
         return before

@@ -1,7 +1,7 @@
-"""One optimiser step, eagerly or as a replayed CUDA graph, on data that are resident or streamed from the host.
+"""One optimiser step, eager or replayed as a CUDA graph, on data that are on the device or streamed from the host.
 
-A step works on a fixed number of samples: `stage` says which (outside a graph), `read` gives them (inside it). Nothing
-in a step waits for the device; losses are summed there.
+A step has a fixed number of samples: `stage` selects them (outside the graph) and `read` returns them (inside it).
+Nothing in a step waits for the device; the losses are summed there.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ from spdebench.models.base import Features
 from spdebench.models.features import Prepared
 from spdebench.training.losses import RelativeLoss
 
-WARM_UP = 3  # eager steps before a capture: libraries choose algorithms and take their workspaces
+WARM_UP = 3  # eager steps before a capture, in which libraries choose algorithms and allocate workspaces
 
 
 class Feed(Protocol):
-    """Gives the samples that were staged: features, targets and the targets' scales, on the model's device."""
+    """Returns the staged samples: features, targets and the scales of the targets, on the model's device."""
 
     def stage(self, rows: Tensor) -> None: ...
 
@@ -32,7 +32,7 @@ class Feed(Protocol):
 
 
 class Resident:
-    """Everything is on the device already; a batch is picked there."""
+    """All data are on the device; a batch is selected there."""
 
     def __init__(self, data: Prepared, scale: Tensor, size: int) -> None:
         self._features, self._target, self._scale = data.features, data.target, scale
@@ -47,9 +47,9 @@ class Resident:
 
 
 class Streamed:
-    """A batch is gathered in page-locked memory of the host and copied to fixed places on the device.
+    """A batch is gathered in page-locked memory of the host and copied to fixed buffers on the device.
 
-    The allocator of page-locked memory gives no block away before the copy out of it is done.
+    The allocator of page-locked memory does not reuse a block before the copy from it has ended.
     """
 
     def __init__(self, data: Prepared, scale: Tensor, size: int, device: torch.device) -> None:
@@ -75,10 +75,10 @@ def make_feed(data: Prepared, scale: Tensor, size: int, device: torch.device) ->
 
 @dataclass
 class Learner:
-    """What a step changes, and how."""
+    """The model with its optimiser and loss."""
 
     model: nn.Module
-    forward: Callable[[Features], Tensor]  # the model, compiled where that was asked for
+    forward: Callable[[Features], Tensor]  # the model, compiled if wanted
     optimiser: torch.optim.Optimizer
     loss: RelativeLoss
     clip: float
@@ -86,12 +86,12 @@ class Learner:
     total: Tensor  # sum over samples of the losses of an epoch
 
 
-class Step:
+class TrainingStep:
     """forward, backward, clip, optimiser step on ``size`` samples."""
 
     def __init__(self, learner: Learner, feed: Feed, size: int) -> None:
         self.learner, self.feed, self.size = learner, feed, size
-        self.replay: Callable[[], None] | None = None  # of its graph, once captured
+        self.replay: Callable[[], None] | None = None  # replays the graph, once it is captured
 
     def __call__(self, rows: Tensor) -> None:
         self.feed.stage(rows)
@@ -143,7 +143,7 @@ def set_rate(optimiser: torch.optim.Optimizer, lr: float) -> None:
 
 # --- CUDA graphs --------------------------------------------------------------------------------------------------
 class Snapshot:
-    """Weights, buffers and optimiser state, to be put back in place after steps that must not count."""
+    """A copy of weights, buffers and optimiser state, restored after the steps that only warm up."""
 
     def __init__(self, model: nn.Module, optimiser: torch.optim.Optimizer) -> None:
         self._optimiser = optimiser
@@ -155,7 +155,7 @@ class Snapshot:
 
     @torch.no_grad()
     def restore(self) -> None:
-        """In place: a captured graph has noted the addresses. State that was not there is that of no step: zeros."""
+        """Restore in place, since a captured graph uses the addresses. State that is new since then is set to zero."""
         for tensor, value in zip(self._tensors, self._values, strict=True):
             tensor.copy_(value)
         for parameter, state in self._optimiser.state.items():
@@ -165,11 +165,13 @@ class Snapshot:
                     value.copy_(before[key]) if key in before else value.zero_()
 
 
-def capture(learner: Learner, steps: Sequence[Step], rest: Sequence[Callable[[], None]] = ()) -> list[Any] | None:
-    """Graphs of the steps and of ``rest`` (work without gradients), in this order; None where that cannot be done.
+def capture(
+    learner: Learner, steps: Sequence[TrainingStep], rest: Sequence[Callable[[], None]] = ()
+) -> list[Any] | None:
+    """CUDA graphs of the steps and of ``rest`` (work without gradients), in this order; None if capture fails.
 
-    Warm-up and capture use one side stream and one memory pool: graphs are replayed one after the other and nothing in
-    the pool is needed across them. Weights, buffers and optimiser are afterwards as they were before.
+    Warm-up and capture use one side stream and one memory pool: graphs are replayed one after the other and share no
+    data through the pool. Weights, buffers and optimiser state are restored at the end.
     """
     before = Snapshot(learner.model, learner.optimiser)
     works = [*(step.run for step in steps), *rest]
@@ -183,15 +185,15 @@ def capture(learner: Learner, steps: Sequence[Step], rest: Sequence[Callable[[],
                     work()
         usual.wait_stream(stream)
         for work in works:
-            learner.optimiser.zero_grad(set_to_none=True)  # so that backward allocates gradients in the graph's pool
+            learner.optimiser.zero_grad(set_to_none=True)  # gradients are then allocated in the pool of the graph
             graph = torch.cuda.CUDAGraph()
             pool = graphs[0].pool() if graphs else None
             with torch.cuda.graph(graph, pool=pool, stream=stream, capture_error_mode="thread_local"):
                 work()
             graphs.append(graph)
     except RuntimeError as error:
-        warnings.warn(f"the step cannot be a CUDA graph ({first_line(error)}); it runs eagerly", stacklevel=2)
-        torch.cuda.set_stream(usual)  # a capture that fails may leave its own stream behind
+        warnings.warn(f"the step cannot become a CUDA graph ({first_line(error)}); it runs eagerly", stacklevel=2)
+        torch.cuda.set_stream(usual)  # a failed capture may leave its own stream current
         graphs = []
     learner.optimiser.zero_grad(set_to_none=True)
     torch.cuda.synchronize()

@@ -1,4 +1,4 @@
-"""Hyper-parameters searched on validation only: the test part of a sweep is never read."""
+"""A search over hyper-parameters by validation error; the test part is never read."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from spdebench.errors import UserError
 from spdebench.tasks import Task
 from spdebench.training.identity import identify
 from spdebench.training.loop import Diverged
+from spdebench.training.overrides import sort_overrides
 from spdebench.training.run import Run
 from spdebench.training.train import split_options, train
-from spdebench.training.words import sort_words
 
 
 @dataclass(frozen=True)
@@ -33,7 +33,7 @@ Report = Callable[[int, int, dict[str, Any]], None]
 
 
 def combinations(choices: Mapping[str, Sequence[Any]]) -> list[dict[str, Any]]:
-    """The product of all choices, the last key running fastest."""
+    """All combinations of the choices; the last key varies fastest."""
     return [dict(zip(choices, values, strict=True)) for values in itertools.product(*choices.values())]
 
 
@@ -49,20 +49,21 @@ def sweep(
 ) -> list[Trial]:
     """Train every combination of ``choices`` (fields of the model's configuration and training options), best first.
 
-    Trained without test, each is the run that `train` would make: trained again it is only tested.
+    ``options`` are further arguments of `train`. Each trial is the run that `train` makes, without its test: calling
+    `train` with the same values later only tests it.
     """
     trials = combinations(choices)
-    requests = [sort_words(model, values) for values in trials]
+    requests = [sort_overrides(model, values) for values in trials]
     if any(request.task for request in requests):
-        raise UserError("a sweep keeps to one task; sweep the model's fields and the training options")
-    means, fixed = split_options(options)
-    for request in requests:  # all of them must make sense before the first is trained
+        raise UserError("a sweep has one task; vary fields of the model and training options only")
+    execution, fixed = split_options(options)
+    for request in requests:  # check all of them before the first is trained
         identify(model, task, request.config, {**fixed, **request.options})
     found = []
     for number, (values, request) in enumerate(zip(trials, requests, strict=True), 1):
         if report:
             report(number, len(trials), values)
-        given = {**vars(means), **fixed, **request.options}
+        given = {**vars(execution), **fixed, **request.options}
         try:
             run = train(model, task, out=out, device=device, config=request.config, test=False, **given)
             found.append(Trial(values, run.val, run))

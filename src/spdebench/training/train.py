@@ -1,4 +1,4 @@
-"""`train`: one protocol from a task to a finished run. Started again it goes on; a finished run is only opened."""
+"""`train`: from a task to a finished run. Called again it resumes the run; a finished run is only opened."""
 
 from __future__ import annotations
 
@@ -23,31 +23,31 @@ from spdebench.models.features import Prepared, fits, prepare_part
 from spdebench.progress import Progress
 from spdebench.tasks import Task
 from spdebench.training import checkpoints
-from spdebench.training.board import Board, require_tensorboard
-from spdebench.training.folder import Log, locked, read_json, sweep_up, write_json
+from spdebench.training.board import TensorBoardLog, require_tensorboard
+from spdebench.training.folder import Log, checkpoint_file, locked, read_json, sweep_up, write_json
 from spdebench.training.identity import from_dict, identify
 from spdebench.training.loop import Fit, validation
-from spdebench.training.options import TrainOptions
+from spdebench.training.options import Loss, Precision, Scheduler, TrainOptions
 from spdebench.training.provenance import now, peak_memory_mb, provenance, start_memory_watch
 from spdebench.training.run import Run
 from spdebench.training.scoring import LEAST, finish
 
 
 @dataclass(frozen=True, kw_only=True)
-class Means:
-    """How a run is carried out; nothing here changes a number beyond rounding, so it is no part of the identity."""
+class ExecutionOptions:
+    """How a run is carried out. Nothing here changes a number beyond rounding, so runs are not named by it."""
 
-    progress: bool | None = None  # a progress line; None: on a terminal
-    graph: bool | None = None  # replay steps as CUDA graphs; None: on CUDA
-    memory: float = 0.5  # share of the device's free memory that data may take; else they stay on the host
+    progress: bool | None = None  # show a progress bar; None: on a terminal
+    graph: bool | None = None  # replay the steps as CUDA graphs; None: on CUDA
+    memory: float = 0.5  # share of the device's free memory that the data may take; otherwise they stay on the host
     checkpoint: float = 30.0  # seconds between checkpoints; 0: after each epoch
-    cache: str | None = None  # folder in which costly features are kept between runs
-    tensorboard: bool = False  # logs for TensorBoard in the run's folder
+    cache: str | None = None  # folder in which expensive features are kept between runs
+    tensorboard: bool = False  # write logs for TensorBoard into the run's folder
 
     def __post_init__(self) -> None:
         spec.check(self, "training")
         if self.checkpoint < 0:
-            raise UserError(f"training: checkpoint is seconds, at least 0, got {self.checkpoint:g}")
+            raise UserError(f"training: checkpoint is a time in seconds, at least 0, got {self.checkpoint:g}")
 
 
 def train(
@@ -61,55 +61,82 @@ def train(
     test: bool = True,
     keep_predictions: bool = True,
     pause: Callable[[float], bool] | None = None,
-    **options: Any,
+    epochs: int | None = None,
+    batch_size: int | None = None,
+    learning_rate: float | None = None,
+    weight_decay: float | None = None,
+    scheduler: Scheduler | None = None,
+    plateau_patience: int | None = None,
+    decay_factor: float | None = None,
+    decay_every: int | None = None,
+    min_learning_rate: float | None = None,
+    early_stop_patience: int | None = None,
+    early_stop_delta: float | None = None,
+    clip_norm: float | None = None,
+    loss: Loss | None = None,
+    seed: int | None = None,
+    precision: Precision | None = None,
+    compile: bool | None = None,
+    progress: bool | None = None,
+    graph: bool | None = None,
+    memory: float | None = None,
+    checkpoint: float | None = None,
+    cache: str | os.PathLike[str] | None = None,
+    tensorboard: bool | None = None,
+    **old_names: Any,
 ) -> Run:
-    """Train on ``task.train``, choose weights on ``task.val``, score once on ``task.test``; all of it is a folder.
+    """Train on ``task.train``, choose the weights on ``task.val``, score once on ``task.test``; the run is a folder.
 
-    ``model`` is a name (with ``config`` for its fields) or a model from `build`, which is left as it is: ``run.model``
-    is the trained one. ``options`` are those of `TrainOptions` (epochs, batch, lr, ...) and of `Means` (progress,
-    graph, checkpoint, ...). ``resume=False`` begins an unfinished run anew. ``test=False`` leaves the test part alone;
-    asked for later, only the test is made. ``pause`` is asked after each epoch, with the seconds that another one and a
-    checkpoint may take: if it says so, the checkpoint is written and `Paused` raised.
+    ``model`` is a name (with ``config`` for its fields) or a model from `spdebench.model`, which is left as it is:
+    ``run.model`` is the trained one. ``resume=False`` starts an unfinished run from the beginning. ``test=False`` does
+    not read the test part; a later call with ``test=True`` only tests. ``pause`` is called after each epoch with the
+    seconds that another epoch and a checkpoint may take: if it returns True, the checkpoint is written and `Paused` is
+    raised. The arguments from ``epochs`` to ``compile`` are those of `TrainOptions`; None means the paper's value for
+    this model and data. Those from ``progress`` on are those of `ExecutionOptions`. ``old_names`` are options under
+    names that they once had.
     """
+    given = {key: value for key, value in locals().items() if key in _OPTIONS and value is not None}
+    execution, training = split_options({**given, **old_names})
     check_device(device)
-    means, given = split_options(options)
-    if means.tensorboard:
+    if execution.tensorboard:
         require_tensorboard()
-    identity = identify(model, task, config or {}, given)
+    identity = identify(model, task, config or {}, training)
     run = Run(Path(out) / identity.name, identity)
     if run.finished or (run.trained and not test):
         return _opened(run)
     _check_parts(task, identity.train_options, test)
     check_folder(Path(out))
     with locked(run.path), _current(device):
-        if run.finished or (run.trained and not test):  # by whom we waited for
+        if run.finished or (run.trained and not test):  # finished by the process that had the lock
             return _opened(run)
         _claim(run, resume)
         try:
             if not run.trained:
                 first = identity.build() if isinstance(model, str) else copy.deepcopy(model)
-                _fit(run, first.to(device), task, means, pause)
+                _fit(run, first.to(device), task, execution, pause)
             if test:
                 finish(run, task.test, device, keep_predictions=keep_predictions)
         except torch.OutOfMemoryError:
-            raise UserError(f"{run.name} does not fit the memory of {device}; try a smaller batch") from None
+            raise UserError(f"{run.name} does not fit into the memory of {device}; try a smaller batch_size") from None
     return _opened(run)
 
 
 def _current(device: str) -> AbstractContextManager[Any]:
-    """Streams and graphs are those of this device."""
+    """A context in which this device is the current one, for streams and graphs."""
     return torch.cuda.device(device) if torch.device(device).type == "cuda" else nullcontext()
 
 
-def split_options(options: Mapping[str, Any]) -> tuple[Means, dict[str, Any]]:
-    """What changes no number, and what does."""
-    how, what = spec.fields_of(Means), spec.fields_of(TrainOptions)
+_OPTIONS = {**spec.fields_of(ExecutionOptions), **spec.fields_of(TrainOptions)}
+
+
+def split_options(options: Mapping[str, Any]) -> tuple[ExecutionOptions, dict[str, Any]]:
+    """Options that change no number, and those that do."""
+    how, old = spec.fields_of(ExecutionOptions), spec.renamed(TrainOptions)
     for key in options:
-        if key not in how and key not in what:
-            raise unknown("option", key, [*how, *what])
+        if key not in _OPTIONS and key not in old:
+            raise unknown("option", key, _OPTIONS)
     chosen = {k: os.fspath(v) if isinstance(v, os.PathLike) else v for k, v in options.items() if k in how}
-    means = spec.build(Means, chosen, "training")
-    return means, {k: v for k, v in options.items() if k in what}
+    return spec.build(ExecutionOptions, chosen, "training"), {k: v for k, v in options.items() if k not in how}
 
 
 def _check_parts(task: Task, options: TrainOptions, test: bool) -> None:
@@ -120,7 +147,7 @@ def _check_parts(task: Task, options: TrainOptions, test: bool) -> None:
 
 
 def _opened(run: Run) -> Run:
-    """The run, if what lies in its folder is what its name says."""
+    """The run, after a check that its folder holds this run and no other."""
     found = from_dict(read_json(run.file("spec.json")), str(run.path))
     if found.digest != run.spec.digest:
         raise UserError(
@@ -130,24 +157,26 @@ def _opened(run: Run) -> Run:
 
 
 def _claim(run: Run, resume: bool) -> None:
-    """Under the lock: make the folder this run's, or see that it is."""
+    """Write the spec into a new folder, or check that an existing one is this run's; to be called under the lock."""
     sweep_up(run.path)
     if run.file("spec.json").exists():
         _opened(run)
         if not resume:
-            for name in ("last.pt", "best.pt", "log.jsonl"):
+            for name in ("last.safetensors", "best.safetensors", "last.pt", "best.pt", "log.jsonl"):
                 run.file(name).unlink(missing_ok=True)
             shutil.rmtree(run.file("tensorboard"), ignore_errors=True)
     else:
         write_json(run.file("spec.json"), run.spec.to_dict())
 
 
-def _fit(run: Run, model: OperatorModel, task: Task, means: Means, pause: Callable[[float], bool] | None) -> None:
-    """Train from the start or from `last.pt`, and write `best.pt`."""
-    options, last = run.spec.train_options, run.file("last.pt")
+def _fit(
+    run: Run, model: OperatorModel, task: Task, execution: ExecutionOptions, pause: Callable[[float], bool] | None
+) -> None:
+    """Train from the start or from the last checkpoint, and write the best weights."""
+    options, last = run.spec.train_options, checkpoint_file(run.path, "last")
     start_memory_watch(model.device)
     started, clock = now(), time.perf_counter()
-    train_data, val_data = _data(model, task, means)
+    train_data, val_data = _data(model, task, execution)
     state = checkpoints.load(last, run.spec.digest) if last.exists() else None
     if state is None:
         calibrate(model, train_data)
@@ -155,14 +184,23 @@ def _fit(run: Run, model: OperatorModel, task: Task, means: Means, pause: Callab
         taken = time.perf_counter() - clock
         _end(run, model, started, weights=model.state_dict(), val=validation(model, val_data), seconds=taken)
         return
-    fit = Fit(model, train_data, val_data, options, graph=means.graph)
+    fit = Fit(model, train_data, val_data, options, graph=execution.graph)
     if state is not None:
         fit.load(state)
         started = state["started"]
+    _run_epochs(run, fit, execution, started, pause)
+    seconds = sum(entry["seconds"] for entry in fit.log)
+    _end(run, model, started, fit.best_weights, fit.best, seconds, fit.best_epoch, fit.epoch)
+
+
+def _run_epochs(
+    run: Run, fit: Fit, execution: ExecutionOptions, started: str, pause: Callable[[float], bool] | None
+) -> None:
+    """Run all epochs that are left, with log, checkpoints and progress bar; `Paused` if ``pause`` asks for it."""
     log = Log(run.file("log.jsonl"), fit.log)
-    keeper = checkpoints.Keeper(last, run.spec.digest, means.checkpoint)
-    board = Board(run.file("tensorboard"), fit.epoch) if means.tensorboard else None
-    with Progress(options.epochs, "epochs", enabled=means.progress) as bar:
+    keeper = checkpoints.Keeper(run.file("last.safetensors"), run.spec.digest, execution.checkpoint)
+    board = TensorBoardLog(run.file("tensorboard"), fit.epoch) if execution.tensorboard else None
+    with Progress(fit.options.epochs, "epochs", enabled=execution.progress) as bar:
         bar.skip(fit.epoch)
         while not fit.finished:
             entry = fit.run_epoch()
@@ -176,20 +214,18 @@ def _fit(run: Run, model: OperatorModel, task: Task, means: Means, pause: Callab
                 raise checkpoints.Paused
     if board:
         board.close()
-    seconds = sum(entry["seconds"] for entry in fit.log)
-    _end(run, model, started, fit.best_weights, fit.best, seconds, fit.best_epoch, fit.epoch)
 
 
-def _data(model: OperatorModel, task: Task, means: Means) -> tuple[Prepared, Prepared]:
+def _data(model: OperatorModel, task: Task, execution: ExecutionOptions) -> tuple[Prepared, Prepared]:
     """Training and validation data on the device if they fit, else on the host."""
-    cache = Path(means.cache) if means.cache else None
-    place = model.device if fits(model, (task.train, task.val), means.memory) else torch.device("cpu")
+    cache = Path(execution.cache) if execution.cache else None
+    place = model.device if fits(model, (task.train, task.val), execution.memory) else torch.device("cpu")
     train_data, val_data = (prepare_part(model, part, place=place, cache=cache) for part in (task.train, task.val))
     return train_data, val_data
 
 
 def calibrate(model: OperatorModel, data: Prepared) -> None:
-    """Fit what is not learned, on the training part, where its data are."""
+    """Fit the model's normalisers on the training part, on the device of the data."""
     home = model.device
     with torch.no_grad():
         model.to(data.device).calibrate(data.features, data.target)
@@ -206,7 +242,7 @@ def _end(
     best_epoch: int = 0,
     epochs: int = 0,
 ) -> None:
-    """Write `best.pt`: from now on the run is trained, and `last.pt` is of no use."""
+    """Write the best weights: from now on the run is trained, and its checkpoint is removed."""
     content = {
         "weights": weights,
         "val": val,
@@ -216,5 +252,6 @@ def _end(
         "peak_memory_mb": peak_memory_mb(model.device),
         "provenance": provenance(model.device, started),
     }
-    checkpoints.save(run.file("best.pt"), content, run.spec.digest)
-    run.file("last.pt").unlink(missing_ok=True)
+    checkpoints.save(run.file("best.safetensors"), content, run.spec.digest)
+    for name in ("last.safetensors", "last.pt"):
+        run.file(name).unlink(missing_ok=True)

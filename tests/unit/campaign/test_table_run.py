@@ -129,7 +129,7 @@ def test_before_its_budget_ends_a_run_writes_what_it_has(whole, tmp_path, monkey
     deadline = type("Clock", (), {"seconds": run.FOREVER, "left": property(lambda self: next(left))})()
     unit = run.Unit(todo(cells, where)[0].spec, {}, where, "cpu", deadline)
     assert run.work(unit).state == "paused"
-    state = checkpoints.load(next((tmp_path / "runs").glob("*/last.pt")), unit.spec.digest)
+    state = checkpoints.load(next((tmp_path / "runs").glob("*/last.safetensors")), unit.spec.digest)
     assert state["epoch"] == 2
     (outcome,) = fill_missing(todo(cells, where), where)
     assert outcome.record.scores == records.read(places(whole[0]).results)[outcome.record.digest].scores

@@ -190,7 +190,7 @@ def test_a_dataset_goes_up_with_its_card_and_comes_back(server, dataset, tmp_pat
     assert files[dataset.name] == dataset.read_bytes() and server.lfs  # over LFS
     assert address.endswith(server.commit("owner/new")) and dataset.name in server.messages[0]
     card = files[dataset.with_suffix(".md").name].decode()
-    assert "## The floor" in card and card.rstrip() in files["README.md"].decode()
+    assert "## Discretisation error" in card and card.rstrip() in files["README.md"].decode()
     back = hub.get(dataset.stem, new, tmp_path / "back")
     assert np.array_equal(open_dataset(back).u, open_dataset(dataset).u)
 

@@ -10,6 +10,8 @@ import warnings
 import pytest
 
 from spdebench.engines import held, locked
+from spdebench.errors import UserError
+from spdebench.files import lock_exclusive, try_lock
 
 HOLD = (
     "import sys, time; from pathlib import Path; from spdebench.engines.locks import locked\n"
@@ -43,3 +45,22 @@ def test_looking_does_not_take_it(tmp_path):
     with locked(tmp_path):
         assert held(tmp_path) and held(tmp_path)
     assert held(tmp_path) == "" == held(tmp_path)
+
+
+def test_a_system_without_locks_is_one_line(tmp_path, monkeypatch):
+    monkeypatch.setitem(sys.modules, "fcntl", None)  # its import fails
+    with pytest.raises(UserError, match="this system has no file locks"), locked(tmp_path):
+        pass
+    with (tmp_path / "file").open("w") as file, pytest.raises(UserError, match="use Linux, macOS or WSL"):
+        lock_exclusive(file)
+
+
+def test_waiting_for_a_lock(holder, tmp_path):
+    with (tmp_path / "lock").open("a") as file:
+        assert not try_lock(file) and not try_lock(file, shared=True)
+        holder.kill()
+        lock_exclusive(file)
+        with (tmp_path / "lock").open("a") as other:
+            assert not try_lock(other)
+    with (tmp_path / "lock").open("a") as file:
+        assert try_lock(file)

@@ -10,6 +10,7 @@ import torch
 import spdebench as sb
 from spdebench.equations import Equation
 from spdebench.models.regularity import Scales, TreeFeatures, grow, make_kernel
+from spdebench.solvers import SemiImplicit
 from spdebench.tasks import Setting, TaskSpec
 
 SMALL = {
@@ -253,12 +254,12 @@ def test_generator_on_a_thinner_grid_keeps_the_differences_of_the_finer_one():
     close(thin.datum(wave[:, ::2]), full.datum(wave)[..., ::2], 1e-6)
 
 
-def test_unknown_schemes_are_named():
-    class Odd(type(small("phi41")), name=None):  # type: ignore[misc]
-        scheme = "odd"
-
-    with pytest.raises(sb.UserError, match="kernel=exact"):
-        make_kernel(setting(Odd(**SMALL["phi41"])))
+def test_a_scheme_without_propagator_asks_for_the_exact_kernel(monkeypatch):
+    monkeypatch.setattr(SemiImplicit, "propagator", None)
+    equation = small("phi41")
+    with pytest.raises(sb.UserError, match=r"phi41: kernel=generator needs .* use kernel=exact"):
+        make_kernel(setting(equation))
+    make_kernel(setting(equation), "exact")
 
 
 # --- the second pass ----------------------------------------------------------------------------------------------

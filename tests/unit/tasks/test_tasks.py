@@ -121,7 +121,7 @@ def test_the_papers_settings():
     assert subsampling(sb.equation("phi42", frames=125)) == {}
     one = TaskSpec().setting(sb.equation("phi41", sigma=1.0))
     assert recommended("fno", one).config["layers"] == 1
-    assert recommended("fno", one).training["lr"] == 2.5e-3
+    assert recommended("fno", one).training["learning_rate"] == 2.5e-3
     nse = TaskSpec(inputs="u0+xi").setting(sb.equation("nse", kappa=1.0))
     assert recommended("dlr-net", nse).training["epochs"] == 1000
     imported = Setting(one.grid, one.times, "xi")

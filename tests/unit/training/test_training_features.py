@@ -30,7 +30,7 @@ def test_costly_features_are_kept(task, tmp_path, monkeypatch):
     again = prepare_part(model, task.train, cache=tmp_path)
     assert all(torch.equal(first.features[k], again.features[k]) for k in first.features)
     monkeypatch.undo()
-    (file,) = tmp_path.glob("*.pt")
+    (file,) = tmp_path.glob("*.safetensors")
     file.write_bytes(file.read_bytes()[:100])
     with pytest.warns(UserWarning, match="computed again"):
         mended = prepare_part(model, task.train, cache=tmp_path)

@@ -13,7 +13,7 @@ from spdebench.data.published import export_published, import_published
 from spdebench.tasks import Task
 from spdebench.training import RunSpec, plan
 from spdebench.training.identity import from_dict, identify
-from spdebench.training.words import alternatives, as_words, sort_words
+from spdebench.training.overrides import alternatives, as_arguments, sort_overrides
 
 
 def test_planned_without_data_and_made_with_data_are_one(task, path):
@@ -31,7 +31,14 @@ def test_everything_that_changes_a_number_changes_the_name(task, path):
     def name(config=None, options=None, **fields):
         return identify("tiny", Task(path, **fields), config or {}, options or {}).name
 
-    names = [name(), name({"width": 4}), name(None, {"seed": 1}), name(None, {"lr": 1e-2}), name(seed=1), name(n=20)]
+    names = [
+        name(),
+        name({"width": 4}),
+        name(None, {"seed": 1}),
+        name(None, {"learning_rate": 1e-2}),
+        name(seed=1),
+        name(n=20),
+    ]
     assert len(set(names)) == len(names)
     assert name() == identify("tiny", task, {"width": 8}, {"epochs": "1000"}).name
 
@@ -93,10 +100,15 @@ def test_refusals(task, path):
 
 
 def test_words_go_where_their_names_belong():
-    request = sort_words("tiny", {"lr": "0.1", "width": "4", "split": "1:1:1", "split_seed": "2", "seed": "9"})
-    assert request.options == {"lr": "0.1", "seed": "9"} and request.config == {"width": "4"}
+    request = sort_overrides(
+        "tiny", {"learning_rate": "0.1", "width": "4", "split": "1:1:1", "split_seed": "2", "seed": "9"}
+    )
+    assert request.options == {"learning_rate": "0.1", "seed": "9"} and request.config == {"width": "4"}
     assert request.task == {"split": "1:1:1", "seed": "2"}
     with pytest.raises(sb.UserError, match="unknown key 'widht'; did you mean 'width'"):
-        sort_words("tiny", {"widht": "4"})
-    assert alternatives("tiny", {"lr": "1,2", "modes": "4,4/8,8"}) == {"lr": ["1", "2"], "modes": ["4,4", "8,8"]}
-    assert as_words({"lr": "1", "modes": (4, 4)}) == "lr=1 modes=4,4"
+        sort_overrides("tiny", {"widht": "4"})
+    assert alternatives("tiny", {"learning_rate": "1,2", "modes": "4,4/8,8"}) == {
+        "learning_rate": ["1", "2"],
+        "modes": ["4,4", "8,8"],
+    }
+    assert as_arguments({"learning_rate": "1", "modes": (4, 4)}) == "learning_rate=1 modes=4,4"

@@ -24,7 +24,7 @@ def make_fit(task, *, streamed=False, dropout=0.0, **options) -> Fit:
     model = sb.build("tiny", task, dropout=dropout)
     train, val = (prepare_part(model, part) for part in (task.train, task.val))
     model.calibrate(train.features, train.target)
-    fit = Fit(model, train, val, TrainOptions(**{"epochs": 5, "batch": 8, "lr": 1e-2, **options}))
+    fit = Fit(model, train, val, TrainOptions(**{"epochs": 5, "batch_size": 8, "learning_rate": 1e-2, **options}))
     if streamed:
         fit._make_steps()
         for size, step in fit._steps.items():
@@ -44,7 +44,7 @@ def same(a: dict[str, torch.Tensor], b: dict[str, torch.Tensor]) -> bool:
 
 def test_the_loop_is_the_hand_written_one(task):
     """Relative L2 by hand, plain Adam, the same permutations: the same weights to rounding."""
-    fit = make_fit(task, scheduler="cosine", clip=0.5, min_lr=0.0)
+    fit = make_fit(task, scheduler="cosine", clip_norm=0.5, min_learning_rate=0.0)
     torch.manual_seed(3)
     model = sb.build("tiny", task)
     features, u = model.prepare(task.train.batch()), task.train.u
@@ -105,12 +105,12 @@ def test_what_a_warm_up_does_is_undone(task):
 
 
 def test_a_fit_goes_on_from_its_state_to_the_bit(task):
-    whole = make_fit(task, dropout=0.3, patience=0, factor=0.5)
+    whole = make_fit(task, dropout=0.3, plateau_patience=0, decay_factor=0.5)
     run(whole)
-    first = make_fit(task, dropout=0.3, patience=0, factor=0.5)
+    first = make_fit(task, dropout=0.3, plateau_patience=0, decay_factor=0.5)
     for _ in range(3):
         first.run_epoch()
-    second = make_fit(task, dropout=0.3, patience=0, factor=0.5)
+    second = make_fit(task, dropout=0.3, plateau_patience=0, decay_factor=0.5)
     second.load(first.state())
     assert same(run(second), whole.model.state_dict())
     strip = lambda log: [{k: v for k, v in e.items() if k != "seconds"} for e in log]  # noqa: E731
@@ -133,13 +133,13 @@ def scripted(task, vals: list[float], *, go: bool = True, **options) -> Fit:
 
 def test_stopping_is_relative_and_the_best_is_kept_at_any_improvement(task):
     slow = [1e-3 * (1 - 0.004) ** k for k in range(12)]  # each 0.4 % better: no absolute delta of 1e-4 would see it
-    fit = scripted(task, slow, stop=3, delta=0.01)
+    fit = scripted(task, slow, early_stop_patience=3, early_stop_delta=0.01)
     assert fit.epoch == 12 and fit.best_epoch == 12 and fit.best == pytest.approx(slow[-1])
-    fit = scripted(task, [1.0, 0.999, 0.998, 0.997, 0.5], stop=3, delta=0.01)
+    fit = scripted(task, [1.0, 0.999, 0.998, 0.997, 0.5], early_stop_patience=3, early_stop_delta=0.01)
     assert fit.epoch == 4 and fit.best_epoch == 4 and fit.best == pytest.approx(0.997)
-    fit = scripted(task, [1.0, 0.9, 0.95, 0.95, 0.8, 0.9, 0.9, 0.9, 0.7], stop=3, delta=0.0)
+    fit = scripted(task, [1.0, 0.9, 0.95, 0.95, 0.8, 0.9, 0.9, 0.9, 0.7], early_stop_patience=3, early_stop_delta=0.0)
     assert fit.epoch == 8 and fit.best_epoch == 5
-    assert scripted(task, [1.0] * 6, stop=0).epoch == 6  # never
+    assert scripted(task, [1.0] * 6, early_stop_patience=0).epoch == 6  # never
 
 
 def test_best_weights_are_those_of_the_best_epoch(task):
@@ -152,14 +152,14 @@ def test_best_weights_are_those_of_the_best_epoch(task):
 
 
 def test_a_loss_that_is_no_number_stops(task):
-    fit = make_fit(task, lr=1e30)
-    with pytest.raises(Diverged, match=r"loss became non-finite at epoch \d; try a smaller lr"):
+    fit = make_fit(task, learning_rate=1e30)
+    with pytest.raises(Diverged, match=r"loss became non-finite at epoch \d; try a smaller learning_rate"):
         run(fit)
 
 
 def test_w12_trains_the_gradient(task):
     def final(loss: str) -> tuple[float, float]:
-        fit = make_fit(task, loss=loss, epochs=30, stop=0, scheduler="none", weight_decay=0)
+        fit = make_fit(task, loss=loss, epochs=30, early_stop_patience=0, scheduler="none", weight_decay=0)
         run(fit)
         with torch.no_grad():
             v = fit.model.eval()(fit.train_data.features)
@@ -214,7 +214,7 @@ def test_an_empty_validation_is_refused(task):
     model = sb.build("tiny", task)
     data = prepare_part(model, task.train)
     nothing = Prepared({k: v[:0] for k, v in data.features.items()}, data.target[:0])
-    with pytest.raises(sb.UserError, match="validation part is empty"):
+    with pytest.raises(sb.UserError, match="validation part has no samples"):
         Fit(model, data, nothing, TrainOptions())
 
 
@@ -223,7 +223,7 @@ def test_the_loop_costs_little(tmp_path):
     """Against the same steps by hand, with room for noise; `benchmarks/loop.py` has the true figure."""
     phi = sb.equation("phi41", points=64, frames=20, steps=20, truncation=8)
     task = sb.Task(sb.generate(phi, n=200, out=tmp_path), split="60:20:20")
-    fit = make_fit(task, epochs=10**6, stop=0, batch=20)
+    fit = make_fit(task, epochs=10**6, early_stop_patience=0, batch_size=20)
     model, loss = fit.model, fit.learner.loss
     features, u = fit.train_data.features, fit.train_data.target
     optimiser = torch.optim.Adam(model.parameters(), lr=1e-3, weight_decay=1e-4, fused=True)

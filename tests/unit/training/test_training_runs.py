@@ -15,6 +15,7 @@ import pytest
 import torch
 
 import spdebench as sb
+from spdebench import tensors
 from spdebench.data.store import Writer, made_with
 from spdebench.records import Record
 from spdebench.tasks import Task
@@ -22,7 +23,7 @@ from spdebench.training import checkpoints, folder, part_for, score_on
 from spdebench.training.loop import Fit
 from spdebench.training.provenance import commit
 
-FEW = {"epochs": 6, "batch": 8, "lr": 1e-2, "checkpoint": 0}
+FEW = {"epochs": 6, "batch_size": 8, "learning_rate": 1e-2, "checkpoint": 0}
 
 
 def weights(run) -> dict[str, torch.Tensor]:
@@ -52,7 +53,7 @@ def test_a_run_is_a_folder_that_loads_in_one_line(whole, task):
     run = sb.open_run(whole.path)
     assert run.spec == whole.spec and run.path.name == f"tiny-phi41-{run.spec.digest}" and run.finished
     assert set(os.listdir(run.path)) == {
-        *("spec.json", "log.jsonl", "best.pt", "predictions.npy", "scores.json", "record.json", "lock")
+        *("spec.json", "log.jsonl", "best.safetensors", "predictions.npy", "scores.json", "record.json", "lock")
     }
     record = run.record
     assert record.parameters == sum(p.numel() for p in run.model.parameters())
@@ -116,12 +117,12 @@ def interrupt(monkeypatch, owner, name: str, at: int) -> None:
     [
         ("spdebench.training.folder", "write_text", 1),  # before anything is written
         ("spdebench.training.loop.Fit", "_batches", 1),
-        ("spdebench.training.steps.Step", "run", 10),  # in the middle of an epoch
+        ("spdebench.training.steps.TrainingStep", "run", 10),  # in the middle of an epoch
         ("spdebench.training.loop.Fit", "validate", 3),
         ("spdebench.training.folder.Log", "add", 2),
         ("spdebench.training.checkpoints", "save", 1),
         ("spdebench.training.checkpoints", "save", 4),
-        ("spdebench.training.checkpoints", "save", 7),  # best.pt
+        ("spdebench.training.checkpoints", "save", 7),  # the best weights
         ("spdebench.training.scoring", "evaluate", 1),
         ("spdebench.training.scoring", "write_json", 1),  # all but the record
     ],
@@ -143,6 +144,25 @@ def test_stopped_anywhere_and_started_again_equals_uninterrupted(whole, path, tm
     assert not list(again.path.glob(".*"))
 
 
+def test_files_of_earlier_versions_are_read(whole, path, tmp_path, monkeypatch):
+    """`torch.save` wrote them as best.pt and last.pt, and the optimiser's state was numbered."""
+    with monkeypatch.context() as patch:
+        interrupt(patch, Fit, "run_epoch", 4)
+        with pytest.raises(Stop):
+            sb.train("tiny", Task(path), out=tmp_path / "cut", config={"dropout": 0.2}, **FEW)
+    last = next((tmp_path / "cut").glob("*/last.safetensors"))
+    for file in (last, whole.weights_file):
+        content = tensors.load(file)
+        if "optimiser" in content:
+            content["optimiser"] = {int(k): v for k, v in content["optimiser"].items()}
+        torch.save(content, file.with_suffix(".pt"))
+        file.unlink()
+    old = sb.open_run(whole.path)
+    assert old.trained and old.weights_file.name == "best.pt" and old.val == whole.record.val
+    assert_same_run(old, sb.train("tiny", Task(path), out=tmp_path / "cut", config={"dropout": 0.2}, **FEW))
+    assert not list((tmp_path / "cut").glob("*/last.*"))
+
+
 def test_checkpoints_by_the_clock_and_a_half_written_log(whole, path, tmp_path, monkeypatch):
     """The log may be ahead of the checkpoint, and its last line cut short."""
     options = {**FEW, "checkpoint": 0.0}
@@ -156,7 +176,7 @@ def test_checkpoints_by_the_clock_and_a_half_written_log(whole, path, tmp_path, 
     log = next((tmp_path / "cut").glob("*/log.jsonl"))
     assert len(log.read_text().splitlines()) == 4
     log.write_text(log.read_text() + '{"epoch": 5, "tr')
-    state = torch.load(log.parent / "last.pt", weights_only=True)
+    state = tensors.load(log.parent / "last.safetensors")
     assert state["epoch"] == 2
     assert len(folder.read_log(log)) == 4
     again = sb.train("tiny", Task(path), out=tmp_path / "cut", config={"dropout": 0.2}, **options)
@@ -174,7 +194,7 @@ def test_paused_it_loses_no_epoch(whole, path, tmp_path):
     options = {**FEW, "checkpoint": 1e6}
     with pytest.raises(sb.training.Paused):
         sb.train("tiny", Task(path), out=tmp_path / "cut", config={"dropout": 0.2}, pause=third, **options)
-    state = torch.load(next((tmp_path / "cut").glob("*/last.pt")), weights_only=True)
+    state = tensors.load(next((tmp_path / "cut").glob("*/last.safetensors")))
     assert state["epoch"] == 3 and min(needed) >= 2 * checkpoints.FIRST
     again = sb.train("tiny", Task(path), out=tmp_path / "cut", config={"dropout": 0.2}, **options)
     assert_same_run(again, whole)
@@ -234,7 +254,7 @@ def test_no_leak(path, tmp_path):
     """Markers in validation and test rows reach neither normalisation nor features nor weights."""
     task = Task(path)
     rows = task.spec.rows(40)
-    clean = sb.train("tiny", task, out=tmp_path / "clean", stop=0, scheduler="none", **FEW)
+    clean = sb.train("tiny", task, out=tmp_path / "clean", early_stop_patience=0, scheduler="none", **FEW)
     last = {k: v.clone() for k, v in _last_weights(task, tmp_path / "a").items()}
     for part, names in (("test", ("train", "val")), ("val", ("train",))):
         marked = Task(planted(path, tmp_path / part, rows[part]))
@@ -244,7 +264,7 @@ def test_no_leak(path, tmp_path):
         marked = Task(marked.datasets[0])
         assert all(torch.equal(last[k], v) for k, v in _last_weights(marked, tmp_path / f"last-{part}").items())
         if part == "test":  # validation chooses the epoch; the test part changes nothing but the scores
-            run = sb.train("tiny", marked, out=tmp_path / "marked", stop=0, scheduler="none", **FEW)
+            run = sb.train("tiny", marked, out=tmp_path / "marked", early_stop_patience=0, scheduler="none", **FEW)
             assert all(torch.equal(weights(run)[k], v) for k, v in weights(clean).items())
             assert timeless(run) == timeless(clean) and run.val == clean.val
             assert run.scores["rel_l2"].value != clean.scores["rel_l2"].value
@@ -262,7 +282,7 @@ def _last_weights(task: Task, out: Path) -> dict[str, torch.Tensor]:
 
     Fit.run_epoch = run_epoch
     try:
-        sb.train("tiny", task, out=out, test=False, stop=0, scheduler="none", **FEW)
+        sb.train("tiny", task, out=out, test=False, early_stop_patience=0, scheduler="none", **FEW)
     finally:
         Fit.run_epoch = true
     return kept
@@ -287,11 +307,13 @@ def test_sweep_sorts_by_validation_and_never_reads_the_test_part(path, tmp_path)
     from spdebench.training import sweep
 
     task = Task(path)
-    trials = sweep("tiny", task, {"lr": ["1e-2", "1e30", "1e-4"], "width": ["4"]}, out=tmp_path, epochs=3, batch=8)
-    assert [t.values["lr"] for t in trials] == ["1e-2", "1e-4", "1e30"] and trials[0].val < trials[1].val
+    trials = sweep(
+        "tiny", task, {"learning_rate": ["1e-2", "1e30", "1e-4"], "width": ["4"]}, out=tmp_path, epochs=3, batch_size=8
+    )
+    assert [t.values["learning_rate"] for t in trials] == ["1e-2", "1e-4", "1e30"] and trials[0].val < trials[1].val
     assert trials[2].val is None and "non-finite" in trials[2].note
     assert task.test.reads == 0 and not list(tmp_path.glob("*/record.json"))
-    run = sb.train("tiny", task, out=tmp_path, config={"width": 4}, lr=1e-2, epochs=3, batch=8)
+    run = sb.train("tiny", task, out=tmp_path, config={"width": 4}, learning_rate=1e-2, epochs=3, batch_size=8)
     assert run.path == trials[0].run.path and run.val == trials[0].val
     with pytest.raises(sb.UserError, match="did you mean 'width'"):
         sweep("tiny", task, {"widht": [1, 2]}, out=tmp_path)
@@ -335,7 +357,7 @@ def test_bad_requests_are_one_line(task, path, tmp_path, monkeypatch):
         ({"ephocs": 3}, "unknown option 'ephocs'; did you mean 'epochs'"),
         ({"grpah": True}, "did you mean 'graph'"),
         ({"device": "cuda"}, "use --device cpu"),
-        ({"lr": 1e30, "epochs": 5}, "non-finite at epoch"),
+        ({"learning_rate": 1e30, "epochs": 5}, "non-finite at epoch"),
         ({"config": {"widht": 3}}, "did you mean 'width'"),
         ({"tensorboard": True}, r"spdebench\[tensorboard\]"),
     ]:
@@ -345,7 +367,7 @@ def test_bad_requests_are_one_line(task, path, tmp_path, monkeypatch):
         sb.train("tiny", Task(path, split="80:0:20"), out=tmp_path)
     with pytest.raises(sb.UserError, match="test part has 2 samples; at least 3"):
         sb.train("tiny", Task(path, n=8), out=tmp_path)
-    with pytest.raises(sb.UserError, match="needs varying initial data"):
+    with pytest.raises(sb.UserError, match="needs initial data that vary"):
         sb.train("tiny", Task(path, "u0+xi"), out=tmp_path)
 
 
@@ -386,7 +408,9 @@ def test_logs_for_tensorboard(path, tmp_path, monkeypatch):
     assert points == {e["epoch"]: e["val"] for e in run.log}
 
 
-@pytest.mark.parametrize("what", ["last.pt", "log.jsonl", "best.pt", "predictions.npy", "record.json"])
+@pytest.mark.parametrize(
+    "what", ["last.safetensors", "log.jsonl", "best.safetensors", "predictions.npy", "record.json"]
+)
 def test_a_full_disk_loses_nothing(whole, path, tmp_path, monkeypatch, what):
     """The third write of a file finds the disk full; with room again the same command ends as if nothing had been."""
     true_open, true_bytes, seen = Path.open, Path.write_bytes, []
@@ -394,7 +418,7 @@ def test_a_full_disk_loses_nothing(whole, path, tmp_path, monkeypatch, what):
     def full(self) -> None:
         if what in self.name:
             seen.append(None)
-            if len(seen) == (3 if what in ("last.pt", "log.jsonl") else 1):
+            if len(seen) == (3 if what in ("last.safetensors", "log.jsonl") else 1):
                 raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
     def open_(self, mode="r", *args, **kwargs):
@@ -437,11 +461,11 @@ def test_a_checkpoint_of_another_run_or_damaged(path, tmp_path, monkeypatch):
         interrupt(patch, Fit, "run_epoch", 3)
         with pytest.raises(Stop):
             sb.train("tiny", Task(path), out=tmp_path, **FEW)
-    last = next(tmp_path.glob("*/last.pt"))
+    last = next(tmp_path.glob("*/last.safetensors"))
     run = sb.open_run(last.parent)
     with pytest.raises(sb.UserError, match=r"not trained to its end \(epoch 2 of 6\)"):
         run.predict(np.zeros((1, 16)), np.zeros((1, 11, 16)))
-    state = torch.load(last, weights_only=True)
+    state = tensors.load(last)
     checkpoints.save(last, state, "0123456789")
     with pytest.raises(sb.UserError, match="belongs to run 0123456789"):
         sb.train("tiny", Task(path), out=tmp_path, **FEW)

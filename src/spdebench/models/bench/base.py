@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from spdebench.equations import equation
-from spdebench.tasks import Setting
+from spdebench.tasks import Inputs, Setting
 
 
 @dataclass(frozen=True)
@@ -20,7 +20,7 @@ class Case:
     note: str
 
 
-def phi41_setting(inputs: str = "xi") -> Setting:
+def phi41_setting(inputs: Inputs = "xi") -> Setting:
     """The paper's phi41: 128 points, 51 frames."""
     phi = equation("phi41", kappa=0.0 if inputs == "xi" else 0.1)
-    return Setting(phi.grid, tuple(phi.times.tolist()), inputs, phi)  # type: ignore[arg-type]
+    return Setting(phi.grid, tuple(phi.times.tolist()), inputs, phi)

@@ -76,7 +76,7 @@ class _Notes:
 
     def _enter(self) -> None:
         """Forget what another pass left behind, as one does that fails or ends before the start of the solve."""
-        now = torch._C._current_graph_task_id()
+        now = torch._C._current_graph_task_id()  # torch has no public name for the backward pass that runs now
         if now != self._pass:
             self._clear()
             self._pass = now

@@ -101,7 +101,9 @@ class Scales(nn.Module):
 
     def fit(self, values: Tensor, chunk: int = 64) -> None:
         """Fit s to values (N, .., channels), block by block in float64; s is 1 for a channel that is 0."""
-        total = sum((part.double().flatten(0, -2).square().sum(0) for part in values.split(chunk)), torch.zeros(()))
+        total = sum(
+            (part.double().flatten(0, -2).square().sum(0) for part in torch.split(values, chunk)), torch.zeros(())
+        )
         assert isinstance(total, Tensor)
         size = (total / (values.numel() / values.shape[-1])).sqrt()
         self.size.copy_(torch.where(size > 0, size, 1.0))

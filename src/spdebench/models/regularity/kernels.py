@@ -1,12 +1,12 @@
-"""I, the inverse of d_t - L, on the frames of a setting: one matrix over time a mode.
+"""I, the inverse of d_t - L, on the frames of a setting: one matrix over time for each mode.
 
     I[p]_n = sum_{m <= n} K_{n-m} p_m,    I_c = A^n u0,    both by the steps of `schemes`
 
 The noise is constant on an interval and enters at the frame that ends it; xi times a field tau is xi_n tau_{n-1} at the
-left end of the interval and xi_n tau_n at the right one.
+left end of the interval and xi_n tau_n at the right end.
 
-The reference multiplies by one dense matrix over all (t, x), knows the heat equation by implicit Euler only, and
-carries u0 with the Dirichlet matrix on a periodic box; here boundary, step and scheme are those of the setting.
+The reference code multiplies by one dense matrix over all (t, x), has the heat equation by implicit Euler only, and
+propagates u0 with the Dirichlet matrix on a periodic box; here boundary, step and scheme are those of the setting.
 """
 
 from __future__ import annotations
@@ -16,8 +16,7 @@ import math
 import torch
 from torch import Tensor, nn
 
-from spdebench.equations import KdV
-from spdebench.models.regularity.schemes import Kind, linear_part
+from spdebench.models.regularity.schemes import Kind, linear_part, propagator
 from spdebench.tasks import Setting
 
 
@@ -31,8 +30,8 @@ def _matrix(lags: Tensor, delay: int = 0) -> Tensor:
 
 
 class Kernel(nn.Module):
-    """I for one setting. Fields are (..., T, X..); the matrices over (n, m) of all modes are applied as one batched
-    product: no loop over time, nor in its gradient."""
+    """I for one setting, on fields (..., T, X..). The matrices over (n, m) of all modes are applied as one batched
+    product, so that neither the value nor the gradient loops over time."""
 
     velocity: Tensor
 
@@ -41,8 +40,8 @@ class Kernel(nn.Module):
         equation = setting.equation
         assert equation is not None, "a kernel belongs to an equation"
         self.equation, self.grid, self.frames, self.dt = equation, setting.grid, setting.frames, setting.dt
-        self.part = linear_part(equation, self.grid, self.dt, kind)
-        drift, noise, count = self.part.drift, self.part.noise, self.frames - 1
+        self.step, noise = linear_part(equation, self.grid, self.dt, kind)
+        drift, count = self.step, self.frames - 1
         self._keep("drift", _matrix(drift.powers(drift.left, count), 1) + _matrix(drift.powers(drift.right, count)))
         left, right = (noise.powers(v, count) for v in (noise.left, noise.right))
         self._keep("noise", _matrix(left + right))
@@ -54,7 +53,7 @@ class Kernel(nn.Module):
         self._keep("carry", drift.powers(unit[..., 0], self.frames).flatten(1).T[..., None])
         moving = torch.zeros(self.frames, *self.grid.points, dtype=torch.float64)
         if equation.order == 2:
-            source = max(equation.solving_grid, self.grid, key=lambda g: g.points)  # where the data have its modes from
+            source = max(equation.solving_grid, self.grid, key=lambda g: g.points)  # the grid whose modes the data have
             start = source.resize(source.transform(equation.velocity(source)), self.grid)
             moving = self.grid.inverse(drift.powers(unit[..., 1], self.frames) * start)
         self.register_buffer("velocity", moving.float(), persistent=False)
@@ -67,7 +66,7 @@ class Kernel(nn.Module):
 
     # --- what I does ----------------------------------------------------------------------------------------------
     def datum(self, u0: Tensor) -> Tensor:
-        """I_c: u0 (B X..) carried by the linear part, with the equation's velocity where there is one."""
+        """I_c: u0 (B X..) propagated by the linear part, with the equation's initial velocity if its order is 2."""
         return self._along_time("carry", u0.unsqueeze(-self.grid.dim - 1)) + self.velocity
 
     def noise(self, xi: Tensor) -> Tensor:
@@ -103,31 +102,31 @@ class Kernel(nn.Module):
 
 
 def _times(matrix: Tensor, columns: Tensor) -> Tensor:
-    return torch.bmm(matrix, columns.flatten(2)).unflatten(2, columns.shape[2:])
+    return torch.unflatten(torch.bmm(matrix, columns.flatten(2)), 2, columns.shape[2:])
 
 
 class DispersiveKernel(Kernel):
-    """I for u_t = -a u_xxx + p: no frame resolves how a product turns between frames, its normal form does.
+    """I for u_t = -c u_xxx + p. Products oscillate too fast for the frames; the normal form integrates them exactly.
 
-    For a and b that the flow S_h carries over the interval, with A, B their primitives (means a', b' apart) and c the
-    dispersion, exactly
+    For a and b that the flow S_h propagates over the interval, A and B their primitives without the means a', b':
 
         int_0^h S_{h-s} d(a b) ds = (A B - S_h[(S_-h A)(S_-h B)])/(3 c) + h (a' d b + b' d a)      at the end of it,
 
-    as in `solvers/dispersive.py`; I[d a] of one factor is h d a an interval, the flow commuting with d.
+    as in `solvers/dispersive.py`; I[d a] of one factor gains h d a in each interval, because the flow commutes with d.
     """
 
     symbols: Tensor
 
     def __init__(self, setting: Setting, kind: Kind = "generator") -> None:
         super().__init__(setting, kind)
-        assert isinstance(self.equation, KdV)
-        flow = self.part.drift.a[..., 0, 0]
-        self._keep("flow", _matrix(self.part.drift.powers(torch.ones_like(self.part.drift.left), self.frames - 1)))
+        known = self.equation.quadratic_dispersion()
+        assert known is not None
+        flow = self.step.a[..., 0, 0]
+        self._keep("flow", _matrix(self.step.powers(torch.ones_like(self.step.left), self.frames - 1)))
         slope = self.grid.derivative(0)
         moves = slope.abs() > 0
         primitive = torch.where(moves, 1 / torch.where(moves, slope, 1.0), 0.0)
-        scale = torch.where(moves, 1 / (3 * self.equation.dispersion), 0.0)
+        scale = torch.where(moves, 1 / (3 * known[0]), 0.0)
         symbols = (self.dt * slope, primitive, primitive / flow, scale + 0j, scale * flow)
         self.register_buffer("symbols", torch.stack(symbols).to(torch.complex64), persistent=False)
 
@@ -145,5 +144,8 @@ class DispersiveKernel(Kernel):
 
 
 def make_kernel(setting: Setting, kind: Kind = "generator") -> Kernel:
-    """I for a setting whose equation is known."""
-    return (DispersiveKernel if isinstance(setting.equation, KdV) else Kernel)(setting, kind)
+    """I for a setting whose equation is known; with the normal form where the flow between frames is exact."""
+    equation = setting.equation
+    assert equation is not None
+    dispersive = equation.quadratic_dispersion() is not None and propagator(equation, kind).resolves_interval
+    return (DispersiveKernel if dispersive else Kernel)(setting, kind)

@@ -17,7 +17,7 @@ from spdebench.models.layers.fourier import FourierTrunk
 from spdebench.models.layers.linear import linear
 from spdebench.models.regularity.features import Scales, TreeFeatures
 from spdebench.models.regularity.schemes import Kind
-from spdebench.models.regularity.trees import DEGREE, Tree, grow
+from spdebench.models.regularity.trees import DEGREE, Tree, grow, linear_rule
 from spdebench.tasks import Batch, Setting
 
 
@@ -43,6 +43,7 @@ class TreeModel(OperatorModel):
     """Base of models whose features are the trees of their equation, (B, T, X.., F), in physical units."""
 
     needs_equation = True
+    needs_rule = True
     any_grid = True
 
     config: TreeConfig
@@ -50,9 +51,19 @@ class TreeModel(OperatorModel):
     def __init__(self, setting: Setting, config: TreeConfig) -> None:
         super().__init__(setting, config)
         assert setting.equation is not None
-        self.chosen: tuple[Tree, ...] = grow(setting.equation.rule, config.height, config.degree)
+        rule = setting.equation.rule or linear_rule(setting.equation)
+        self.chosen: tuple[Tree, ...] = grow(rule, config.height, config.degree)
         self.trees = TreeFeatures(setting, self.chosen, config.kernel)
         self._elsewhere: dict[tuple[tuple[int, ...], torch.device], TreeFeatures] = {}
+
+    @classmethod
+    def supports(cls, setting: Setting) -> None:
+        super().supports(setting)
+        if cls.needs_rule and setting.equation is not None and setting.equation.rule is None:
+            raise UserError(
+                f"model '{cls.name}' builds its features from an equation's rule, and {setting.label} declares none; "
+                f"add a `rule` to the equation's class, or choose another model, such as linear or fno"
+            )
 
     def prepare(self, batch: Batch) -> Features:
         return {"trees": self.trees_on(batch.dw)(batch.u0, batch.dw)}
@@ -126,11 +137,12 @@ class TrunkOnTrees(TreeModel):
     def decode(self, *channels: Tensor) -> Tensor:
         """u from groups of channels (B, T, X.., C); the lift is affine, so it is applied to each group separately."""
         places = self._places(channels[0])
-        *weights, last = self.lift.weight.split([*(c.shape[-1] for c in channels), places.shape[-1]], dim=1)
+        *weights, last = torch.split(self.lift.weight, [*(c.shape[-1] for c in channels), places.shape[-1]], dim=1)
         h = functional.linear(places, last, self.lift.bias)
         for values, weight in zip(channels, weights, strict=True):
             h = h + linear(values, weight)
-        return self.trunk(h) * self.solution.size
+        out: Tensor = self.trunk(h)
+        return out * self.solution.size
 
     def _places(self, field: Tensor) -> Tensor:
         points = tuple(field.shape[2:-1])

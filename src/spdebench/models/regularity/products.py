@@ -34,7 +34,7 @@ class Products(nn.Module):
     def __init__(self, equation: Equation, grid: Grid, *, differences: bool) -> None:
         super().__init__()
         self.grid, self.box = grid, grid
-        terms = [m for m in equation.rule.monomials if m.coefficient]
+        terms = [m for m in (equation.rule.monomials if equation.rule else ()) if m.coefficient]
         orders = max((max(len(m.powers) - 1, int(m.form == "flux")) for m in terms), default=0)
         if any(m.form == "transport" for m in terms):
             if not grid.periodic:
@@ -57,7 +57,8 @@ class Products(nn.Module):
     def forward(self, trees: Sequence[Tree], fields: Fields) -> Tensor:
         """The products under the integrals of ``trees``, without xi: (S, B, T, X..)."""
         seen: dict[tuple[str | int, Tree], Tensor] = {}  # factors that several products share
-        return torch.stack(torch.broadcast_tensors(*(self._one(t, fields, seen) for t in trees)))
+        products = (self._one(t, fields, seen) for t in trees)
+        return torch.stack(torch.broadcast_tensors(*products))  # type: ignore[no-untyped-call]
 
     def _one(self, tree: Tree, fields: Fields, seen: dict[tuple[str | int, Tree], Tensor]) -> Tensor:
         if tree.form == "transport":

@@ -16,7 +16,7 @@ from functools import cached_property
 from itertools import combinations_with_replacement, groupby, product
 from typing import Literal
 
-from spdebench.equations import Monomial, Rule
+from spdebench.equations import Equation, Monomial, Rule
 
 DEGREE = 7.5
 """The largest degree in DLR-Net; of the trees of phi41 with height 2 it excludes only I[I_c^3]."""
@@ -78,6 +78,13 @@ class Tree:
         if self.form == "flux":
             inner = f"d({inner})"
         return " ".join(filter(None, (inner, "xi" if self.noise else ""))) or ("f" if self.form == "force" else "1")
+
+
+def linear_rule(equation: Equation) -> Rule:
+    """The terms that every equation has: its noise, times u where it is multiplicative, and the force F(0)."""
+    powers = (1,) if equation.multiplicative else (0,)
+    noise = Monomial(equation.sigma, powers, noise=True)
+    return Rule(2.0, -1.5, (Monomial(1.0, (0,), form="force"), noise))
 
 
 def grow(rule: Rule, height: int = 2, degree: float = DEGREE) -> tuple[Tree, ...]:

@@ -2,7 +2,8 @@
 
 from spdebench.metrics import PAPER
 from spdebench.paper.base import Table, data
-from spdebench.paper.layout import ARROWS, PHI41, by_metric
+from spdebench.paper.layout import PHI41, by_metric
+from spdebench.tasks import TASK_TEXT
 
 TABLE = Table(
     name="radar",
@@ -16,7 +17,7 @@ TABLE = Table(
         for w in by_metric(
             data("phi41", boundary=boundary, sigma=0.1, truncation=256, kappa=0.1 if inputs == "u0+xi" else 0.0),
             (*names, "nors"),
-            group=f"{boundary}: {ARROWS[inputs]}",
+            group=f"{boundary}: {TASK_TEXT[inputs]}",
             metrics=PAPER,
             inputs=inputs,
             published=None,

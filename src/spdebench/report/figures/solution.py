@@ -156,7 +156,7 @@ def _draw_theory(axes: Axes, dataset: Dataset, k: np.ndarray, initial: np.ndarra
         return
     eigenvalues = modes.noise_power(equation)[0][inner]
     white = np.ptp(eigenvalues[eigenvalues > 0]) < 1e-9
-    parabolic = equation.rule.kernel_degree == 2
+    parabolic = equation.rule is not None and equation.rule.kernel_degree == 2
     factors = ("" if white else r"\lambda_k ") + ("k^{-2}" if parabolic else "")
     law = rf", $\propto {factors}$" if factors else ""
     axes.plot(k[inner], theory[inner], "--", color=INK, linewidth=1.0, label=f"linear equation at $T${law}")

@@ -17,6 +17,7 @@ from spdebench.report.paper_figures.base import TITLE, Drawn, FindFolder, lackin
 from spdebench.report.style import new_figure, picture, plain, styled, symmetric_limit
 from spdebench.solvers import simulate
 from spdebench.training import Run, open_run
+from spdebench.training.folder import checkpoint_file
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -55,7 +56,7 @@ def _opened(entry: Entry, find: FindFolder, runs: dict[str, Run]) -> Run | None:
     """The run of an entry's first seed, if it is trained."""
     wanted = entry.cell.runs[0]
     folder = find(wanted)
-    if wanted.digest not in runs and folder is not None and (folder / "best.pt").exists():
+    if wanted.digest not in runs and folder is not None and checkpoint_file(folder, "best").exists():
         run = open_run(folder)
         if run.spec.digest != wanted.digest:
             raise UserError(f"{folder} holds run {run.spec.digest}, not {wanted.digest}; remove it and run it again")

@@ -15,10 +15,10 @@ from typing import Any
 from spdebench.data.identity import from_dict
 from spdebench.equations import EQUATIONS, Equation
 from spdebench.errors import UserError
-from spdebench.paper.layout import ARROWS
 from spdebench.records import MetricValue, Record, Records
 from spdebench.records.record import FINER
 from spdebench.report.site.formatting import fingerprint, mapping, page_name, text
+from spdebench.tasks import TASK_TEXT
 from spdebench.training.solver_row import SOLVER
 
 _SHOWN = ("truncation", "sigma", "boundary", "kappa")  # columns of their own (kappa: the task)
@@ -124,7 +124,7 @@ class ShownRun:
     def inputs(self) -> str:
         """The task: ``xi -> u`` or ``(u0, xi) -> u``."""
         given = text(self.record.task.get("inputs"))
-        return ARROWS.get(given, given)
+        return {str(key): shown for key, shown in TASK_TEXT.items()}.get(given, given)
 
     @property
     def seed(self) -> str:

@@ -1,4 +1,4 @@
-"""``key=value`` words of a command, given to the task, the model's configuration and the training by their names."""
+"""``key=value`` arguments of a command, matched by name to the task, the model's configuration and the training."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from spdebench.models import MODELS
 from spdebench.tasks import TaskSpec
 from spdebench.training.options import TrainOptions
 
-SPLIT_SEED = "split_seed"  # the task's seed; ``seed`` alone is that of the training
+SPLIT_SEED = "split_seed"  # the seed of the task's split; ``seed`` is that of the training
 
 
 @dataclass
-class Request:
-    """Values by whom they are for."""
+class Overrides:
+    """Values for the task, for the model's configuration and for the training."""
 
     task: dict[str, Any] = field(default_factory=dict)
     config: dict[str, Any] = field(default_factory=dict)
@@ -28,15 +28,21 @@ class Request:
 def _names(model: str) -> tuple[dict[str, Any], dict[str, Any], dict[str, Any]]:
     """Fields of the task, of the model's configuration and of the training, with their types."""
     task = {SPLIT_SEED if k == "seed" else k: v for k, v in spec.fields_of(TaskSpec).items()}
-    config: type = MODELS[model].config_class
-    return task, spec.fields_of(config), spec.fields_of(TrainOptions)
+    return task, spec.fields_of(MODELS[model].config_class), spec.fields_of(TrainOptions)
 
 
-def sort_words(model: str, values: Mapping[str, Any]) -> Request:
-    """Each value to whom its name belongs; a name that nobody has is one line with the nearest that somebody has."""
+def _current(model: str, values: Mapping[str, Any]) -> dict[str, Any]:
+    """The values under the names of today; a name of today is never taken for an old one."""
+    taken = {name for names in _names(model) for name in names}
+    old = {**spec.renamed(MODELS[model].config_class), **spec.renamed(TrainOptions)}
+    return spec.current_names(values, {k: v for k, v in old.items() if k not in taken}, f"model {model}")
+
+
+def sort_overrides(model: str, values: Mapping[str, Any]) -> Overrides:
+    """Sort values by the names of the fields; an unknown name is a one-line error with the nearest known name."""
     task, config, options = _names(model)
-    out = Request()
-    for key, value in values.items():
+    out = Overrides()
+    for key, value in _current(model, values).items():
         owners = [group for group in (task, config, options) if key in group]
         if not owners:
             raise unknown("key", key, [*task, *config, *options])
@@ -50,20 +56,20 @@ def sort_words(model: str, values: Mapping[str, Any]) -> Request:
 
 
 def alternatives(model: str, values: Mapping[str, str]) -> dict[str, list[str]]:
-    """``lr=1e-3,1e-2`` -> two values; those of a list-valued key are divided by /: ``modes=8,8/16,16``."""
+    """``learning_rate=1e-3,1e-2`` -> two values; values that are lists are separated by /: ``modes=8,8/16,16``."""
     task, config, options = _names(model)
     hints = {**task, **config, **options}
     out = {}
-    for key, text in values.items():
+    for key, text in _current(model, values).items():
         listed = typing.get_origin(hints.get(key)) is tuple
-        out[key] = [word.strip() for word in text.split("/" if listed else ",") if word.strip()]
+        out[key] = [part.strip() for part in text.split("/" if listed else ",") if part.strip()]
         if not out[key]:
             raise UserError(f"{key}: no value in '{text}'")
     return out
 
 
-def as_words(values: Mapping[str, Any]) -> str:
-    """Back to what a user types."""
+def as_arguments(values: Mapping[str, Any]) -> str:
+    """The values as a user types them: ``width=8 modes=8,8``."""
 
     def text(value: Any) -> str:
         return ",".join(map(str, value)) if isinstance(value, Sequence) and not isinstance(value, str) else str(value)
