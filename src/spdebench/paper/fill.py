@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import statistics
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 
@@ -89,8 +88,7 @@ class Group:
         return [self.entries[r, name] for r in self.rows if (r, name) in self.entries]
 
     def inference_ms(self, row: str) -> float | None:
-        times = [e.inference_ms for e in self.row(row) if e.inference_ms is not None]
-        return statistics.median(times) if times else None
+        return median(e.inference_ms for e in self.row(row))
 
     def parameters(self, row: str) -> int | None:
         return next((e.parameters for e in self.row(row) if e.parameters), None)
