@@ -52,8 +52,8 @@ def main() -> None:
     for name, (config, options) in MODELS.items():
         run = sb.train(name, task, config=config, out=OUT / "runs", **options)
         records.add(OUT / "results", run.record)
-        seconds = run.record["training_seconds"]
-        print(f"   {name:<8} {run.record['counts']['real']:>9} parameters  {seconds:6.1f} s", flush=True)
+        seconds = run.record.training_seconds
+        print(f"   {name:<8} {run.record.real_parameters:>9} parameters  {seconds:6.1f} s", flush=True)
         rows.append({"model": name, **{m: run.scores[m].value for m in PAPER}})
 
     print("\n5. evaluate: the paper's metrics on the test samples; smaller is better")

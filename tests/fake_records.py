@@ -10,6 +10,8 @@ import numpy as np
 from spdebench import spec
 from spdebench.data import DatasetSpec
 from spdebench.equations import equation
+from spdebench.errors import UserError
+from spdebench.records import Record
 from spdebench.tasks import TaskSpec
 
 SIZES = {"points": 16, "frames": 10, "steps": 10}
@@ -41,8 +43,13 @@ def scores(error: float, rng: np.random.Generator) -> dict[str, Any]:
     return {"scores": {**metrics, "std_ratio": score(1 - error)}, "samples": {"rel_l2": each}}
 
 
-def record(model: str, data: DatasetSpec, seed: int = 0, **changes: Any) -> dict[str, Any]:
-    """One record; ``changes`` replace what stands at its top level."""
+def record(model: str, data: DatasetSpec, seed: int = 0, /, **changes: Any) -> Record:
+    """One record; ``changes`` replace fields of its written form."""
+    return Record.from_dict(written(model, data, seed, **changes))
+
+
+def written(model: str, data: DatasetSpec, seed: int = 0, /, **changes: Any) -> dict[str, Any]:
+    """What version 1 wrote of such a record."""
     baseline = model in BASELINES
     task = dataclasses.asdict(TaskSpec(inputs="u0+xi" if data.equation.kappa else "xi"))
     options = {"epochs": 0 if baseline else 50, "batch": 20, "lr": 0.001, "seed": seed}
@@ -71,13 +78,11 @@ def record(model: str, data: DatasetSpec, seed: int = 0, **changes: Any) -> dict
     }
 
 
-def solver_record(data: DatasetSpec) -> dict[str, Any]:
+def solver_record(data: DatasetSpec, **changes: Any) -> Record:
     task = dataclasses.asdict(TaskSpec(inputs="u0+xi" if data.equation.kappa else "xi"))
     digest = spec.digest({"solver": 1, "dataset": data.to_dict(), "task": task})
     rng = np.random.default_rng(int(digest, 16))
-    base = record("mean", data)
-    return {
-        **base,
+    own = {
         "digest": digest,
         "name": f"solver-phi41-{digest}",
         "model": "solver",
@@ -86,9 +91,10 @@ def solver_record(data: DatasetSpec) -> dict[str, Any]:
         "shifts": {"finer": scores(0.02, rng), "independent": scores(1.4, rng)},
         "inference_ms": TIMES["solver"],
     }
+    return record("mean", data, **own | changes)
 
 
-def fake_records() -> dict[str, dict[str, Any]]:
+def fake_records() -> dict[str, Record]:
     """By digest: 60 records on four problems; one of them carries a shift to the other J."""
     found = []
     for kappa in (0.0, 0.1):
@@ -99,35 +105,49 @@ def fake_records() -> dict[str, dict[str, Any]]:
             found += [record(model, data) for model in BASELINES]
             found.append(solver_record(data))
     other = dataset(16, 0.0).to_dict()
-    found[0]["shifts"] = {"J=16": {"dataset": other, "part": "test", "n": 6, **scores(0.2, np.random.default_rng(0))}}
-    return {str(entry["digest"]): entry for entry in found}
+    shift = {"dataset": other, "part": "test", "n": 6, **scores(0.2, np.random.default_rng(0))}
+    first = record(found[0].model, dataset(8, 0.0), shifts={"J=16": shift})
+    return {entry.digest: entry for entry in (first, *found[1:])}
 
 
 EVIL = "<script>alert('x')</script>\"'><img src=x onerror=alert(1)> & ../../evil ${7*7} {{7*7}} $\\frac{"
 
 
-def hostile_records() -> dict[str, Any]:
-    """Records whose words try to become markup or paths, and some that are not records at all."""
+def hostile_records() -> dict[str, Record]:
+    """Records whose words try to become markup or paths; those that are no records are refused in one line."""
+    found: dict[str, Record] = {}
+    for digest, values in _hostile().items():
+        try:
+            found[digest] = Record.from_dict(values)
+        except UserError as error:
+            assert len(str(error)) < 200 and str(error).isprintable()
+    return found
+
+
+def _hostile() -> dict[str, Any]:
     data = dataset(8, 0.0)
     identity = {**data.to_dict(), "equation": EVIL, "fields": {"boundary": EVIL, "truncation": EVIL, "sigma": [EVIL]}}
-    evil = record("fno", data)
+    evil = written("fno", data)
     evil |= {"digest": "../../../etc/passwd", "name": EVIL, "model": EVIL, "datasets": [identity, {EVIL: EVIL}]}
     evil |= {
         "config": {EVIL: {EVIL: [EVIL, None]}},
         "options": {"seed": EVIL, EVIL: "\ud800\x00"},
         "task": {"inputs": EVIL},
     }
-    evil |= {"provenance": {EVIL: EVIL}, "shifts": {EVIL: {"dataset": {"equation": EVIL}, "scores": evil["scores"]}}}
-    evil["scores"] = {EVIL: {"value": 0.1, "low": EVIL, "high": None}, "rel_l2": {"value": float("inf")}}
-    on_known = record(EVIL, data, seed=1)
+    evil |= {
+        "provenance": {"device": EVIL},
+        "shifts": {EVIL: {"dataset": {"equation": EVIL}, "scores": evil["scores"]}},
+    }
+    evil["scores"] = {EVIL: {"value": 0.1, "low": None}, "rel_l2": {"value": float("inf")}}
+    on_known = written(EVIL, data, 1)
     on_known |= {"digest": "/abs/../path", "inference_ms": 1.0}
     imported = {"published": {"file": EVIL, "tags": EVIL}, "grid": {"boundary": EVIL}, "times": [0, 1]}
     broken = {
         "a" * 10: {"digest": "a" * 10},
-        "b" * 10: dict.fromkeys(record("fno", data), EVIL),
+        "b" * 10: dict.fromkeys(written("fno", data), EVIL),
         "c" * 10: ["not", "a", "record"],
-        "d" * 10: record("fno", data) | {"datasets": [imported], "scores": {"rel_l2": {"value": None}}},
-        "e" * 10: record("fno", data) | {"datasets": 3, "task": None, "options": [], "counts": {"parameters": EVIL}},
-        "f" * 10: record("fno", data) | {"val": float("nan"), "inference_ms": 10**400, "epochs": "0"},
+        "d" * 10: written("fno", data) | {"datasets": [imported], "scores": {"rel_l2": {"value": None}}},
+        "e" * 10: written("fno", data) | {"datasets": 3, "task": None, "options": [], "counts": {"parameters": EVIL}},
+        "f" * 10: written("fno", data) | {"val": float("nan"), "inference_ms": 10**400, "epochs": "0"},
     }
     return {str(evil["digest"]): evil, str(on_known["digest"]): on_known, **broken}

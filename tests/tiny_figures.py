@@ -38,7 +38,7 @@ def tiny_radar(models: tuple[str, ...] = ("fno", "deeponet", "gt")) -> Table:
 
 def tiny_moments() -> Table:
     wants = [
-        _small(w, keeps=("moments",))
+        _small(w, figure_data=("moments",))
         for j in (8, 4)
         for w in by_metric(PHI41.having(truncation=j), ("fno", "gt"), group=f"J={j}", metrics=("rel_l2",))
     ]
@@ -50,7 +50,7 @@ def tiny_losses() -> Table:
         _small(
             want("nspde", PHI42, "u0+xi", group="", row=f"loss {loss}", column=metric, metric=metric,
                  options={} if loss == "rel_l2" else {"loss": loss}),
-            keeps=("log",),
+            figure_data=("log",),
         )
         for loss in ("rel_l2", "w12")
         for metric in ("rel_l2", "w12_paper")

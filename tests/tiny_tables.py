@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 
 from spdebench.paper.base import Table, data
-from spdebench.paper.layout import by_truncation, want, with_honest
+from spdebench.paper.layout import by_truncation, want, with_reference_rows
+from spdebench.records import Record
 
 OWN = data("phi41", points=16, frames=10, steps=10, n=40)
 FIXED = OWN.having(truncation=4, kappa=0.0)
@@ -24,20 +25,21 @@ def tiny_table() -> Table:
         want("deeponet", FIXED, "xi", group="moved", column="J=8", part="truncation=8", test=other, **small),
         want("deeponet", FIXED, "xi", group="moved", column="fresh", part="fresh", test=fresh, **small),
     ]
-    return Table(name="tiny", title="A tiny table", source="tab:none", wants=(*with_honest(main), *moved))
+    return Table(name="tiny", title="A tiny table", source="tab:none", wants=(*with_reference_rows(main), *moved))
 
 
-def made_up(run: Any, error: float, spread: float = 0.1, **changes: Any) -> dict[str, Any]:
-    """A record for a run with a given relative L2, its samples around it."""
+def made_up(run: Any, error: float, spread: float = 0.1, **changes: Any) -> Record:
+    """A record for a run with a given relative L2, its samples around it; ``changes`` are of its written form."""
     rng = np.random.default_rng(int(run.digest, 16))
     samples = error * (1 + spread * rng.standard_normal(40))
-    return {
-        "version": 1,
+    values = {
+        "version": 2,
         "digest": run.digest,
         "name": run.name,
         "model": run.model,
         "config": getattr(run, "config", {}),
-        "counts": {"parameters": 1234, "real": 1234},
+        "parameters": 1234,
+        "real_parameters": 1234,
         "datasets": list(run.datasets),
         "task": run.task,
         "options": getattr(run, "options", {}),
@@ -51,3 +53,4 @@ def made_up(run: Any, error: float, spread: float = 0.1, **changes: Any) -> dict
         "provenance": {"device": "cpu: test"},
         **changes,
     }
+    return Record.from_dict(values)

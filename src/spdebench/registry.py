@@ -1,4 +1,5 @@
-"""Classes by name. Declaring a class registers it; other packages use entry points, single files `extend`."""
+"""Look-up by name. Declaring a class registers it, `register_table` a table; other packages use entry points, single
+files `extend`."""
 
 from __future__ import annotations
 
@@ -52,21 +53,21 @@ def _run_file(path: Path) -> None:
         raise UserError(f"{path.name} cannot be run: {type(error).__name__}: {error}") from error
 
 
-class Registry(Generic[T]):
-    """The classes of one kind by name. ``builtin`` imports the package's own classes; other packages declare theirs as
-    entry points of the group ``spdebench.<plural>``."""
+class Declarations(Generic[T]):
+    """Things of one kind by name. ``builtin`` declares the package's own; other packages declare theirs as entry points
+    of the group ``spdebench.<plural>``."""
 
     def __init__(self, kind: str, plural: str, builtin: Callable[[], object]) -> None:
         self.kind = kind
         self.group = f"spdebench.{plural}"
         self._builtin = builtin
-        self._items: dict[str, type[T]] = {}
+        self._items: dict[str, T] = {}
         self._loaded = False
 
-    def add(self, name: str, item: type[T]) -> None:
-        """Register a class; two classes cannot have one name."""
+    def add(self, name: str, item: T) -> None:
+        """Register a thing; two different ones cannot have one name."""
         old = self._items.get(name)
-        if old is not None and (old.__module__, old.__qualname__) != (item.__module__, item.__qualname__):
+        if old is not None and _origin(old) != _origin(item):
             raise UserError(f"{self.kind} '{name}' is declared twice: by {old.__module__} and by {item.__module__}")
         self._items[name] = item
 
@@ -79,16 +80,30 @@ class Registry(Generic[T]):
             point.load()
         extend(())
 
-    def __getitem__(self, name: str) -> type[T]:
+    def __getitem__(self, name: str) -> T:
         self._load()
         if name not in self._items:
             raise unknown(self.kind, name, self._items)
         return self._items[name]
 
+    def __contains__(self, name: object) -> bool:
+        self._load()
+        return name in self._items
+
+    def values(self) -> list[T]:
+        """All of them, in the order of their declarations."""
+        self._load()
+        return list(self._items.values())
+
+
+class Registry(Declarations[type[T]], Generic[T]):
+    """Names to classes of one kind; iterating gives the names, sorted."""
+
     def __iter__(self) -> Iterator[str]:
         self._load()
         return iter(sorted(self._items))
 
-    def __contains__(self, name: object) -> bool:
-        self._load()
-        return name in self._items
+
+def _origin(item: object) -> object:
+    """What two declarations of one thing share: where a class is written; other things must be equal."""
+    return (item.__module__, item.__qualname__) if isinstance(item, type) else item

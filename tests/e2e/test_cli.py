@@ -64,8 +64,8 @@ def dataset(tmp_path) -> Path:
         (["evaluate", "x.npy", "--truth", "missing.parquet"], "no such file or folder: x.npy"),
         (["evaluate", "nofile"], "no such file or folder: nofile"),
         (["results", "--results", "nowhere", "--out", "x.md"], "no run record in nowhere"),
-        (["results", "--results", __file__, "--out", "x.md"], "is a file, no folder of run records"),
-        (["table", "wave-dirichlet", "--results", __file__], "is a file, no folder of run records"),
+        (["results", "--results", __file__, "--out", "x.md"], "is a file, not a folder of run records"),
+        (["table", "wave-dirichlet", "--results", __file__], "is a file, not a folder of run records"),
     ],
 )
 def test_a_mistake_is_one_line_and_exit_code_2(words, message, capsys, tmp_path, monkeypatch):

@@ -53,3 +53,26 @@ def test_own_model_and_metric_on_the_command_line(tmp_path):
     )
     assert done.returncode == 0, done.stderr
     assert "peak" in done.stdout
+
+
+def test_own_table_and_a_model_of_ones_own_in_it(tmp_path):
+    """A table from a file is listed, filled and shown; a model from a file has a row once it is named."""
+    examples = {p.stem: str(p) for p in EXAMPLES}
+    own = ["--with", examples["own_table"], "--with", examples["own_model"]]
+
+    def command(*words: str) -> str:
+        call = [sys.executable, "-m", "spdebench", *own, *words]
+        done = subprocess.run(call, cwd=tmp_path, capture_output=True, text=True)
+        assert done.returncode == 0, done.stderr
+        return done.stdout
+
+    assert "noise-levels" in command("list", "tables")
+    empty = command("table", "noise-levels", "--seeds", "1")
+    assert "FNO" in empty and "solver vs fine reference" in empty and "Walker" not in empty
+    assert "walker" in command("table", "phi41-periodic", "--plan", "--only", "walker", "--seeds", "1", "--json")
+    made = command("table", "noise-levels", "--run", "--only", "walker,mean,sigma 1", "--seeds", "1")
+    assert "Walker" in made and "failed" not in made
+    shown = command("table", "noise-levels", "--seeds", "1", "--format", "csv")  # now it has records
+    rows = [line.split(",") for line in shown.splitlines()]
+    assert {row[4] for row in rows[1:]} >= {"Walker", "FNO", "mean", "solver"}
+    assert [bool(row[9]) for row in rows if row[4] == "Walker"] == [True, True]

@@ -66,8 +66,8 @@ def test_a_table_of_three_models_and_two_seeds(cluster, tmp_path):
     for digest, record in found["local"].items():
         other = found["ray"][digest]
         for key in ("val", "best_epoch", "epochs", "scores", "samples"):
-            assert record[key] == other[key], (record["name"], key)
-        assert record["alone"] and other["inference_ms"] > 0  # timed once more when nothing else ran
+            assert getattr(record, key) == getattr(other, key), (record.name, key)
+        assert record.exclusive_timing and other.inference_ms > 0  # timed once more when nothing else ran
 
 
 def test_a_cluster_that_is_not_there_is_one_line(tmp_path):

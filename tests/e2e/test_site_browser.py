@@ -69,15 +69,15 @@ def test_the_script_filters_by_equation_task_and_metric(site):
     page = Page(site / "index.html")
     assert "hidden" in page.all("form")[0][1]  # without the script no filter is offered
     start, equation, task, metric, every = run_script(
-        page, ["select", "equation", "phi41"], ["select", "task", "xi"], ["select", "metric", "rel_l2"],
+        page, ["select", "equation", "phi41"], ["select", "task", "xi -> u"], ["select", "metric", "rel_l2"],
         ["select", "metric", ""],
     )  # fmt: skip
     hidden, message = start["form"][0]
     assert not hidden and message == f"{len(start['rows'])} of {len(start['rows'])} rows"
     assert {row[0] for row in equation["rows"]} == {"phi41"} and len(equation["rows"]) < len(start["rows"])
     place = start["head"].index("task")
-    assert {row[place] for row in task["rows"]} == {"xi"}
-    assert len(task["rows"]) == sum(1 for row in start["rows"] if (row[0], row[place]) == ("phi41", "xi"))
+    assert {row[place] for row in task["rows"]} == {"xi -> u"}
+    assert len(task["rows"]) == sum(1 for row in start["rows"] if (row[0], row[place]) == ("phi41", "xi -> u"))
     assert "rel_l2" in metric["head"] and "mse" not in metric["head"] and len(metric["head"]) == len(metric["rows"][0])
     assert every["head"] == start["head"]
 
@@ -143,8 +143,8 @@ def test_a_click_sorts(view, site):
 
 def test_filters_choose(view, site):
     view.goto((site / "index.html").as_uri())
-    view.locator('form select[data-column="4"]').select_option("u0+xi")
-    assert set(cells(view, "task")) == {"u0+xi"}
+    view.locator('form select[data-column="4"]').select_option("(u0, xi) -> u")
+    assert set(cells(view, "task")) == {"(u0, xi) -> u"}
     view.locator("form select[data-metric]").select_option("mse")
     assert view.locator('#board th[data-metric="mse"]').is_visible()
     assert not view.locator('#board th[data-metric="rel_l2"]').is_visible()

@@ -51,8 +51,8 @@ def test_mistakes_are_one_line(words, message, capsys):
     [
         (["tiny", "--seeds", "0"], "seeds must be at least 1"),
         (["tiny", "--run", "--budget", "soon"], "a budget is a time such as 25m"),
-        (["tiny", "--plan", "--only", "nobody"], "no cell is meant"),
-        (["tiny", "--only", "nobody"], "no cell is meant"),
+        (["tiny", "--plan", "--only", "nobody"], "no row matches 'nobody'"),
+        (["tiny", "--only", "nobody"], "no row matches 'nobody'"),
         (["tiny", "--run", "--device", "tpu9"], "unknown device"),
         (["tiny", "--plan", "--device", "tpu"], "unknown device"),
         (["tiny", "--run", "--jobs", "0"], "--jobs must be at least 1"),

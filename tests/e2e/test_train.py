@@ -61,7 +61,7 @@ def test_train_evaluate_predict(data, tmp_path, capsys, monkeypatch):
     assert call("train", "deeponet", data, *SMALL, "epochs=3", "split_seed=1", "seed=2") == 0
     assert "there already" in capsys.readouterr().out
     assert call("train", "deeponet", data, *SMALL, "epochs=3", "split_seed=1", "seed=2", "--json") == 0
-    assert json.loads(capsys.readouterr().out) == run.record
+    assert json.loads(capsys.readouterr().out) == run.record.to_dict()
 
     assert call("evaluate", folder) == 0
     assert f"{run.scores['rel_l2'].value:.4g}" in capsys.readouterr().out
@@ -69,12 +69,12 @@ def test_train_evaluate_predict(data, tmp_path, capsys, monkeypatch):
     assert [r["metric"] for r in json.loads(capsys.readouterr().out)["scores"]] == ["rel_l2", "w12"]
     assert call("evaluate", folder, "--truth", data, "--label", "own", "--json") == 0
     rows = {r["metric"]: r["value"] for r in json.loads(capsys.readouterr().out)["scores"]}
-    assert rows["rel_l2"] == run.record["scores"]["rel_l2"]["value"] and "own" in run.record["shifts"]
+    assert rows["rel_l2"] == run.record.scores["rel_l2"].value and "own" in run.record.shifts
     for words in (["--label", "z"], ["--truth", data, "--label", "../x"], ["--rows", "0:3"]):
         assert call("evaluate", folder, *words) == 2
     label, name, rows = capsys.readouterr().err.splitlines()
     assert "give it with --truth" in label and "--label must be a file name" in name and "for a prediction" in rows
-    assert list(run.record["shifts"]) == ["own"]
+    assert list(run.record.shifts) == ["own"]
 
     assert call("predict", folder, data, "--rows", "3:9") == 0
     assert "evaluate prediction.npy --truth" in capsys.readouterr().out

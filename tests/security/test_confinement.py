@@ -63,8 +63,7 @@ def test_a_name_that_passes_stays_where_it_is(tmp_path_factory, name):
 
 @pytest.mark.parametrize("name", [n for n in NAMES if n], ids=repr)
 def test_a_record_cannot_choose_another_file(tmp_path, name):
-    entry = record("fno", dataset(8, 0.0))
-    entry["datasets"][0] = entry["datasets"][0] | {"equation": name}
+    entry = record("fno", dataset(8, 0.0), datasets=[dataset(8, 0.0).to_dict() | {"equation": name}])
     results = tmp_path / "results"
     with pytest.raises(UserError):
         records.add(results, entry)

@@ -15,7 +15,7 @@ from hostile import cases, changed, changes, edited, edits, hostile_values, nois
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fake_records import dataset, record
+from fake_records import dataset, written
 from spdebench import spec, tensors
 from spdebench.campaign import plan
 from spdebench.equations import EQUATIONS, equation
@@ -154,11 +154,11 @@ def test_a_forged_results_line(place, steps, later):
     folder.mkdir(exist_ok=True)
     table, known = small_table()
     first, second, *_ = known.values()
-    short = {"version": 1, "digest": first["digest"], "name": "x", "model": "deeponet"}
+    short = {"version": 1, "digest": first.digest, "name": "x", "model": "deeponet"}
     short |= {"alone": True, "inference_ms": 1.0}
     short["shifts"] = {"fresh": {"scores": {"rel_l2": {"value": 0.2}}, "samples": {"rel_l2": [0.1, 0.2, None]}}}
-    line = changed(short if later else second, steps)
-    (folder / "phi41.jsonl").write_text(f"{json.dumps(first)}\n{line}\n", encoding="utf-8")
+    line = changed(short if later else second.to_dict(), steps)
+    (folder / "phi41.jsonl").write_text(f"{json.dumps(first.to_dict())}\n{line}\n", encoding="utf-8")
     found = obeys_the_law(lambda: records.read(folder))
     if found is None:
         return
@@ -176,7 +176,7 @@ def test_a_forged_results_line(place, steps, later):
 def test_damaged_results(place, steps):
     folder = place / "damaged-results"
     folder.mkdir(exist_ok=True)
-    lines = "".join(json.dumps(record("fno", dataset(8, 0.0), seed)) + "\n" for seed in range(2))
+    lines = "".join(json.dumps(written("fno", dataset(8, 0.0), seed)) + "\n" for seed in range(2))
     (folder / "phi41.jsonl").write_bytes(edited(lines.encode(), steps))
     obeys_the_law(lambda: records.read(folder))
 

@@ -12,16 +12,17 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hostile import cases, changed, changes
+from hostile import cases, changed, changes, obeys_the_law
 from hypothesis import given
 
-from fake_records import dataset, record
+from fake_records import dataset, record, written
 from html_check import check_site
 from spdebench.data import generate, open_dataset
 from spdebench.data.card import render_card
 from spdebench.equations import equation
 from spdebench.paper.base import Table
 from spdebench.paper.fill import Filled, fill
+from spdebench.records import Record
 from spdebench.report.markup import md, tex
 from spdebench.report.site import build, build_site
 from spdebench.report.tables import FORMATS, render
@@ -61,12 +62,14 @@ def poisoned(value: Any, word: str) -> Any:
 @pytest.mark.parametrize("word", EVIL, ids=range(len(EVIL)))
 def test_no_field_of_a_record_becomes_markup(tmp_path, word):
     """Every field, one page each: `check_site` refuses scripts but ours, handlers, images, and links that lead out."""
-    clean = record("fno", dataset(8, 0.0))
-    other = record("wno", dataset(8, 0.0))
-    shifts = {word: {"dataset": dataset(16, 0.0).to_dict(), "part": "test", "n": 6, "scores": clean["scores"]}}
-    found = {"0" * 10: poisoned(clean, word), "1" * 10: other | {"shifts": shifts}}
-    for k, key in enumerate(("model", "name", "digest", "task", "datasets", "provenance", "config", "options")):
-        found[f"{k + 2:010d}"] = clean | {key: poisoned(clean[key], word)}
+    clean = written("fno", dataset(8, 0.0))
+    shifts = {word: {"dataset": dataset(16, 0.0).to_dict(), "part": word, "n": 6, "scores": clean["scores"]}}
+    keys = ("model", "name", "digest", "task", "datasets", "config", "options")
+    made = {"provenance": dict.fromkeys(clean["provenance"], word)}
+    scores = {"scores": {word: {"value": 0.1}}, "samples": {word: [0.1]}}
+    each = [{"shifts": shifts}, made, scores, *({key: poisoned(clean[key], word)} for key in keys)]
+    each.append({key: value for change in each for key, value in change.items()})
+    found = {f"{k:010d}": Record.from_dict(clean | change) for k, change in enumerate(each)}
     pages = check_site(build_site(found, tmp_path / "site").parent)
     assert len([name for name in pages if name.startswith("runs/")]) == len(found)
     for page in pages.values():
@@ -84,7 +87,7 @@ def test_no_card_file_log_or_dataset_name_becomes_markup(tmp_path):
     )
     folder = tmp_path / "runs" / word
     folder.mkdir(parents=True)
-    entry = record("fno", dataset(8, 0.0)) | {"datasets": [file.identity], "name": word}
+    entry = written("fno", dataset(8, 0.0), datasets=[file.identity], name=word)
     (folder / "record.json").write_text(json.dumps(entry))
     (folder / "log.jsonl").write_text(json.dumps({"epoch": 1, "train": 0.5, "val": word, word: 1.0}) + "\n")
     (folder / "scores.json").write_text(json.dumps({"scores": {"rel_l2": {"curve": [0.1, word, None]}}}))
@@ -97,11 +100,11 @@ def test_no_card_file_log_or_dataset_name_becomes_markup(tmp_path):
 def test_any_record_makes_a_site(tmp_path_factory, steps):
     """Fuzzed: pages are well-formed, or the line is refused before."""
     try:
-        entry = json.loads(changed(record("fno", dataset(8, 0.0)), steps))
+        entry = json.loads(changed(written("fno", dataset(8, 0.0)), steps))
     except (ValueError, RecursionError):
         return
-    if isinstance(entry, dict):
-        content = build.gather({"0" * 10: entry, "1" * 10: record("wno", dataset(8, 0.0))}, None, None)
+    if (known := obeys_the_law(lambda: Record.from_dict(entry))) is not None:
+        content = build.gather({"0" * 10: known, "1" * 10: record("wno", dataset(8, 0.0))}, None, None)
         for _, text in build.pages(content):
             assert "<script>alert" not in text
 

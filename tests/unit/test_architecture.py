@@ -21,8 +21,8 @@ FLOW = [
     "tasks",
     "metrics",
     "models",
-    "training",
     "records",
+    "training",
     "paper",
     "campaign",
     "report",
@@ -62,6 +62,65 @@ def test_imports_go_leftwards_only():
             if not allowed:
                 wrong.append(f"{module} imports {target}")
     assert not wrong, wrong
+
+
+NAMED_TWICE = {"Fourier", "Linear", "Setting", "Sums"}
+"""Public classes that still share a name; the set is to become empty."""
+
+
+def test_no_two_public_classes_share_a_name():
+    places: dict[str, list[str]] = {}
+    for path in sorted(ROOT.rglob("*.py")):
+        for node in ast.parse(path.read_text()).body:
+            if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
+                places.setdefault(node.name, []).append(str(path.relative_to(ROOT)))
+    twice = {name: found for name, found in places.items() if len(found) > 1 and name not in NAMED_TWICE}
+    assert not twice, twice
+
+
+# --- cycles -------------------------------------------------------------------------------------------------------
+def modules() -> dict[str, Path]:
+    """Every module of the package; a package is its ``__init__``."""
+    found = {}
+    for path in sorted(ROOT.rglob("*.py")):
+        parts = path.relative_to(ROOT).with_suffix("").parts
+        found[".".join(("spdebench", *(parts[:-1] if parts[-1] == "__init__" else parts)))] = path
+    return found
+
+
+def imported_at_once(path: Path, known: set[str]) -> set[str]:
+    """Modules of the package that importing this one imports: those of its top level, not of functions or typing."""
+    found: set[str] = set()
+    for node in ast.parse(path.read_text()).body:
+        if isinstance(node, ast.Import):
+            found |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom) and node.module and node.level == 0:
+            names = {f"{node.module}.{alias.name}" for alias in node.names}
+            found |= names & known or {node.module}
+            if names - known:
+                found.add(node.module)
+    return found & known
+
+
+def test_no_module_imports_itself_through_others():
+    """Depth first over imports at the top level of modules; a module of a package stands for itself, not for its
+    ``__init__``, which Python runs first in any case."""
+    known = modules()
+    graph = {name: imported_at_once(path, set(known)) for name, path in known.items()}
+    done: set[str] = set()
+    cycles = []
+
+    def visit(name: str, trail: tuple[str, ...]) -> None:
+        if name in trail:
+            cycles.append(" -> ".join((*trail[trail.index(name) :], name)))
+        elif name not in done:
+            for other in sorted(graph[name]):
+                visit(other, (*trail, name))
+            done.add(name)
+
+    for name in graph:
+        visit(name, ())
+    assert not cycles, cycles
 
 
 def test_every_folder_has_its_place():

@@ -1,8 +1,8 @@
-"""How work in progress ends by the clock, and why a clock that jumps does no harm.
+"""Deadlines of a budget, also for workers on other machines.
 
-A machine's wall clock may be set while work goes on. So deadlines are kept on the clock that only ever goes forward.
-That clock means nothing on another machine; there the wall clock must serve, but never for more than the whole budget.
-Too early an end pauses a run at its checkpoint, and too late a one costs time: neither loses anything.
+The wall clock may be set while a campaign runs, so deadlines use the monotonic clock. On another machine that clock
+means nothing; there the wall clock is used, but never for more than the whole budget. An end that comes too early
+pauses a run at its checkpoint, one that comes too late costs time: no work is lost.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ FOREVER = float("inf")
 
 
 class OutOfTime(BaseException):
-    """The budget is used up; no error, so that nothing that handles errors stops it."""
+    """The budget is used up. It is not an `Exception`, so that code that handles errors does not catch it."""
 
 
 @cache
 def machine() -> str:
-    """Names this machine since it was started: processes with the same name share a clock that goes forward."""
+    """Identifies this machine since its last boot: processes with the same value share a monotonic clock."""
     try:
         return Path("/proc/sys/kernel/random/boot_id").read_text().strip()
     except OSError:
@@ -35,7 +35,7 @@ def machine() -> str:
 
 @dataclass(frozen=True)
 class Deadline:
-    """``seconds`` after the moment at which it was made, for this machine's processes and for others'."""
+    """A moment ``seconds`` after its creation, for processes of this machine and of others."""
 
     seconds: float
     steady: float
@@ -59,7 +59,7 @@ class Deadline:
 
 @contextmanager
 def until(deadline: Deadline) -> Iterator[None]:
-    """`OutOfTime` at the deadline; only a process's main thread can be told so, others are asked between runs."""
+    """Raise `OutOfTime` at the deadline; only in the main thread, other threads check between runs."""
     if deadline.seconds == FOREVER or threading.current_thread() is not threading.main_thread():
         yield
         return

@@ -1,28 +1,38 @@
-"""Inference times taken once more when a campaign has ended and nothing runs beside them."""
+"""Inference times measured again, one run at a time, when a campaign has ended and nothing else runs."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from contextlib import closing
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import cast
+
+import torch
 
 from spdebench import engines
 from spdebench.campaign.deadline import Deadline
 from spdebench.campaign.plan import Job
-from spdebench.records import store as records
-from spdebench.records import times
+from spdebench.data.identity import from_dict
+from spdebench.errors import folding_known
+from spdebench.records import Record, store
+from spdebench.records.times import without_exclusive_time
+from spdebench.solvers import simulate
+from spdebench.tasks import Batch, Part
+from spdebench.training import RunSpec
+from spdebench.training.provenance import device_name
+from spdebench.training.scoring import inference_time, rounded
+from spdebench.training.solver_row import BATCH, SOLVER, solver_time
 
 
-def reserve(todo: Sequence[Job], budget: float | None) -> float:
-    """Seconds of the budget that are kept for taking times alone: about two for each model and equation."""
+def reserved_seconds(todo: Sequence[Job], budget: float | None) -> float:
+    """The part of the budget kept for exclusive timing: about two seconds for each model and equation."""
     if budget is None:
         return 0.0
     return min(0.1 * budget, 2.0 * len({(j.spec.model, str(j.spec.datasets[0]["equation"])) for j in todo}))
 
 
-def company(runs: str | Path, name: str = "") -> bool:
+def others_running(runs: str | Path, name: str = "") -> bool:
     """Whether runs other than ``name`` are being made in this folder now, by whatever command."""
     try:
         others = [folder for folder in Path(runs).iterdir() if folder.name != name]
@@ -33,34 +43,79 @@ def company(runs: str | Path, name: str = "") -> bool:
 
 @dataclass(frozen=True)
 class _Timing:
-    """A run whose inference time is to be taken with nothing beside it."""
+    """A run whose inference time is to be measured while nothing else runs."""
 
-    record: dict[str, Any]
+    record: Record
     devices: tuple[str, ...]
     deadline: Deadline
 
 
-def retime(
+def time_exclusively(
     todo: Sequence[Job], runs: str, results: str, devices: tuple[str, ...], engine: str, deadline: Deadline
 ) -> None:
-    """Now that nothing runs beside it, take the time of one run of each kind again that was not timed alone.
+    """Measure the inference time of one run of each kind that has no exclusive time yet, and record it.
 
-    Where another command still makes runs nothing is timed: the last one to end does it.
+    While another command still makes runs nothing is timed: the last one to end does it.
     """
-    if company(runs):
+    if others_running(runs):
         return
-    known = records.read(results)
+    known = store.read(results)
     mine = (known[j.spec.digest] for j in todo if j.spec.digest in known)
-    units = [_Timing(record, devices, deadline) for record in times.untimed(mine, known)]
+    units = [_Timing(record, devices, deadline) for record in without_exclusive_time(mine, known)]
     need = engines.Need(gpus=1.0 if devices[0].startswith("cuda") else 0.0)
-    with closing(engines.run(_time_alone, units, 1, engine=engine, needs=need)) as taken:
-        for short in taken:
-            if short:
-                records.add(results, short)
+    with closing(engines.run(_timed_on_any, units, 1, engine=engine, needs=need)) as timed:
+        for record in timed:
+            if record:
+                store.add(results, record)
 
 
-def _time_alone(unit: _Timing) -> dict[str, Any] | None:
+def _timed_on_any(unit: _Timing) -> Record | None:
     for device in unit.devices:
-        if unit.deadline.left > 0 and (short := times.retime(unit.record, device)):
-            return short
+        if unit.deadline.left > 0 and (record := timed(unit.record, device)):
+            return record
     return None
+
+
+def timed(record: Record, device: str) -> Record | None:
+    """The record with its inference time measured again; None on another device than the run's."""
+    if record.provenance.device != device_name(device):
+        return None
+    ms = _solver_ms(record, device) if record.model == SOLVER else _network_ms(record, device)
+    return replace(record, exclusive_timing=True, inference_ms=rounded(ms))
+
+
+def _network_ms(record: Record, device: str) -> float:
+    """A time does not depend on the values of weights and inputs: random ones are used."""
+    spec = RunSpec(
+        model=record.model,
+        config=dict(record.config),
+        datasets=tuple(dict(d) for d in record.datasets),
+        task=dict(record.task),
+        options=dict(record.options),
+    )
+    return inference_time(spec.build().to(device), cast(Part, _Sample(spec)))[0]
+
+
+class _Sample:
+    """A part of random noise, as far as timing uses one."""
+
+    def __init__(self, spec: RunSpec) -> None:
+        self.setting = spec.setting
+        self.shape = self.setting.shape
+
+    def __len__(self) -> int:
+        return BATCH
+
+    def batch(self, rows: slice) -> Batch:
+        count = len(range(BATCH)[rows])
+        dw = torch.randn((count, *self.shape), generator=torch.Generator().manual_seed(0)) * self.setting.dt**0.5
+        dw[:, 0] = 0
+        known = (self.setting.equation,) if self.setting.equation else ()
+        return Batch(torch.zeros_like(dw[:, 0]), dw, known, torch.zeros(count, dtype=torch.long))
+
+
+def _solver_ms(record: Record, device: str) -> float:
+    spec = from_dict(dict(record.datasets[0]))
+    with folding_known():
+        paths = simulate(spec.equation, spec.seed, range(min(BATCH, spec.n)), device=device)
+        return solver_time(spec.equation, paths.u0, paths.dw)

@@ -1,4 +1,4 @@
-"""What there is to do: which runs of a table are done, begun or missing, and about how long the rest takes."""
+"""Which runs of a table are done, begun or missing, and about how long the rest takes."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from spdebench.campaign.rates import ONCE, Rates
 from spdebench.data import DatasetSpec
 from spdebench.errors import UserError
 from spdebench.models import MODELS
-from spdebench.paper import figure_data as keeps
 from spdebench.paper import published
-from spdebench.paper.base import AnySpec, Cell, dataset_of
+from spdebench.paper.base import AnySpec, Cell, Edition, Table, dataset_of, third_party_models
 from spdebench.paper.catalogue import TABLES
-from spdebench.paper.fill import Records, value_of
+from spdebench.paper.figure_data import wanted as wanted_of_run
+from spdebench.records import Record, Records
 from spdebench.training.folder import checkpoint_file
 from spdebench.training.solver_row import SOLVER
 
@@ -29,15 +29,15 @@ Status = Literal["done", "finished", "begun", "missing"]
 class Job:
     """One run: ``done`` (in the records), ``finished`` (only in its folder), ``begun`` or ``missing``.
 
-    ``shifts`` are the datasets, by label, on which it is wanted besides and not known yet; ``keeps`` what its record is
-    to hold besides and does not yet; ``seconds`` what is left; ``numbers`` how many published numbers wait for it.
+    ``shifts`` are further datasets, by label, on which it is still to be scored; ``figure_data`` what its record still
+    lacks for figures; ``seconds`` what is left to do; ``numbers`` how many published numbers wait for it.
     """
 
     spec: AnySpec
     status: Status
     seconds: float
     shifts: Mapping[str, DatasetSpec] = field(default_factory=dict)
-    keeps: tuple[str, ...] = ()
+    figure_data: tuple[str, ...] = ()
     numbers: int = 0
 
     @property
@@ -58,19 +58,19 @@ def jobs(cells: Iterable[Cell], records: Records, runs: str | Path = "runs", dev
     """The runs that cells need, each once, in the order of the cells."""
     wanted: dict[str, AnySpec] = {}
     shifts: dict[str, dict[str, DatasetSpec]] = defaultdict(dict)
-    kept: dict[str, dict[str, None]] = defaultdict(dict)
+    shown: dict[str, dict[str, None]] = defaultdict(dict)
     numbers: dict[str, int] = defaultdict(int)
     for cell in cells:
         for place, run in enumerate(cell.runs):
             wanted.setdefault(run.digest, run)
             numbers[run.digest] += cell.published is not None
-            kept[run.digest] |= dict.fromkeys(keeps.wanted(cell.keeps, place))
+            shown[run.digest] |= dict.fromkeys(wanted_of_run(cell.figure_data, place))
             if cell.shift is not None:
                 shifts[run.digest][cell.part] = cell.shift
     rates = Rates(records, device)
     return [
         replace(
-            _job(run, shifts[digest], tuple(kept[digest]), records.get(digest), Path(runs), rates),
+            _job(run, shifts[digest], tuple(shown[digest]), records.get(digest), Path(runs), rates),
             numbers=numbers[digest],
         )
         for digest, run in wanted.items()
@@ -80,40 +80,40 @@ def jobs(cells: Iterable[Cell], records: Records, runs: str | Path = "runs", dev
 def _job(
     run: AnySpec,
     shifts: Mapping[str, DatasetSpec],
-    kept: tuple[str, ...],
-    record: Mapping[str, Any] | None,
+    figure_data: tuple[str, ...],
+    record: Record | None,
     runs: Path,
     rates: Rates,
 ) -> Job:
     folder = runs / run.name
-    known = record or {}
-    open_shifts = {label: data for label, data in shifts.items() if label not in known.get("shifts", {})}
-    open_keeps = tuple(name for name in kept if name not in known.get("kept", {}))
-    later = ONCE * (len(open_shifts) + bool(open_keeps))
-    if record is not None and not open_shifts and not open_keeps:
+    scored, shown = (record.shifts, record.figure_data.names) if record else ({}, ())
+    open_shifts = {label: data for label, data in shifts.items() if label not in scored}
+    open_data = tuple(name for name in figure_data if name not in shown)
+    later = ONCE * (len(open_shifts) + bool(open_data))
+    if record is not None and not open_shifts and not open_data:
         return Job(run, "done", 0.0)
     if (folder / "record.json").exists():
-        return Job(run, "finished", later, open_shifts, open_keeps)
-    open_keeps = tuple(dict.fromkeys((*open_keeps, *_of_figures().get(run.digest, ()))))  # while it is at hand
+        return Job(run, "finished", later, open_shifts, open_data)
+    open_data = tuple(dict.fromkeys((*open_data, *_of_figures().get(run.digest, ()))))  # its folder may be gone later
     if checkpoint_file(folder, "best").exists():  # trained, but not tested
-        return Job(run, "begun", ONCE + later, open_shifts, open_keeps)
+        return Job(run, "begun", ONCE + later, open_shifts, open_data)
     whole = rates.seconds(run)
     done = _epochs_logged(folder / "log.jsonl")
     if checkpoint_file(folder, "last").exists() and done:
         left = max(0.05, 1 - done / max(1.0, rates.epochs(run)))
-        return Job(run, "begun", left * whole + later, open_shifts, open_keeps)
-    return Job(run, "missing", whole + later, open_shifts, open_keeps)
+        return Job(run, "begun", left * whole + later, open_shifts, open_data)
+    return Job(run, "missing", whole + later, open_shifts, open_data)
 
 
 @cache
 def _of_figures() -> dict[str, tuple[str, ...]]:
-    """What figures of the catalogue want kept of runs that other tables may make: its folder may be gone later."""
-    cells = [cell for each in TABLES if each.kind == "figure" for cell in each.cells() if cell.keeps]
+    """Digest -> figure data that some figure of the catalogue needs of a run, whichever table the run is made for."""
+    cells = [cell for each in TABLES if each.kind == "figure" for cell in each.cells() if cell.figure_data]
     return {
         run.digest: names
         for cell in cells
         for place, run in enumerate(cell.runs)
-        if (names := tuple(keeps.wanted(cell.keeps, place)))
+        if (names := tuple(wanted_of_run(cell.figure_data, place)))
     }
 
 
@@ -127,7 +127,7 @@ def _epochs_logged(path: Path) -> int:
 
 # --- the published numbers ----------------------------------------------------------------------------------------
 def published_status(cells: Iterable[Cell], records: Records) -> list[dict[str, Any]]:
-    """One entry a published number: line, table, digests of its runs, and how far they are."""
+    """One entry per published number: line, table, digests of its runs, and how far they are."""
     by_line = {line: cell for cell in cells for line in cell.published_keys}
     out = []
     for number in published.numbers():
@@ -135,7 +135,7 @@ def published_status(cells: Iterable[Cell], records: Records) -> list[dict[str, 
         entry: dict[str, Any] = {"line": number.line, "table": number.table, "digests": [], "status": "no cell"}
         if cell is not None:
             digests = [run.digest for run in cell.runs]
-            have = [d for d in digests if d in records and value_of(records[d], cell.metric, cell.part) is not None]
+            have = [d for d in digests if d in records and records[d].value(cell.metric, cell.part) is not None]
             status = "done" if len(have) == len(digests) else "begun" if have else "missing"
             entry |= {"digests": digests, "status": status, "cell": f"{cell.table}: {cell.label}"}
         out.append(entry)
@@ -143,19 +143,34 @@ def published_status(cells: Iterable[Cell], records: Records) -> list[dict[str, 
 
 
 # --- what a user chooses ------------------------------------------------------------------------------------------
-def only(cells: Sequence[Cell], words: str) -> list[Cell]:
-    """Cells that one of the words (with commas) means: a model's name, or part of the cell's label or table."""
-    chosen = [word.strip().lower() for word in words.split(",") if word.strip()]
+def cells_of(tables: Iterable[Table], seeds: int, edition: Edition, patterns: str = "") -> list[Cell]:
+    """The cells of tables that match ``patterns``; third-party models named there get rows."""
+    every = [cell for each in tables for cell in with_named(each, patterns).cells(seeds, edition)]
+    return only(every, patterns)
+
+
+def with_named(table: Table, patterns: str) -> Table:
+    """The table with rows of the third-party models that ``patterns`` names."""
+    return table.with_models(name for name in third_party_models() if name in _listed(patterns))
+
+
+def _listed(patterns: str) -> list[str]:
+    return [word.strip().lower() for word in patterns.split(",") if word.strip()]
+
+
+def only(cells: Sequence[Cell], patterns: str) -> list[Cell]:
+    """Cells that match one of the patterns (with commas): a model's name, or part of the cell's label or table."""
+    chosen = _listed(patterns)
     if not chosen:
         return list(cells)
-    kept = [cell for cell in cells if any(_means(word, cell) for word in chosen)]
+    kept = [cell for cell in cells if any(_matches(word, cell) for word in chosen)]
     if not kept:
         models = ", ".join(dict.fromkeys(c.model for c in cells))
-        raise UserError(f"--only {words}: no cell is meant; the models here are {models}")
+        raise UserError(f"--only: no row matches '{patterns}'; the models here are {models}")
     return kept
 
 
-def _means(word: str, cell: Cell) -> bool:
+def _matches(word: str, cell: Cell) -> bool:
     if word == SOLVER or word in MODELS:
         return word == cell.model
     return word in f"{cell.table}: {cell.label}".lower()

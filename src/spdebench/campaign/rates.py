@@ -1,10 +1,10 @@
-"""How long runs take, from those that are finished.
+"""How long runs take, estimated from finished ones.
 
-    seconds of a run = (seconds an epoch and a million numbers) x (million numbers of its training part) x (epochs)
+    seconds of a run = (seconds per epoch and million numbers) x (million numbers of its training part) x (epochs)
 
-The rate is the median over finished runs of the same model on the same kind of device, of those with nothing ``beside``
-them: with the same configuration and equation if there are any, else on the same equation, else on any. What no record
-tells comes from `rates.csv`, whose rows hold for a configuration or, where none is given, for all.
+The rate is the median over finished runs of the same model on the same kind of device that did not share it: with the
+same configuration and equation if there are any, else on the same equation, else on any. Where there is no record the
+rate comes from `rates.csv`, whose rows hold for one configuration or, where none is given, for all.
 """
 
 from __future__ import annotations
@@ -14,20 +14,19 @@ import math
 import statistics
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
-from contextlib import suppress
 from functools import cache
 from importlib import resources
 from typing import Any
 
 from spdebench.errors import UserError
 from spdebench.paper.base import AnySpec, dataset_of
-from spdebench.paper.fill import Records
-from spdebench.spec import canonical_json
+from spdebench.records import Record, Records
+from spdebench.spec import build, canonical_json
 from spdebench.tasks import TaskSpec
 from spdebench.training.solver_row import SOLVER
 
-SHARE = 0.5  # of the epochs allowed that a run takes before it stops early, where nothing is known
-ONCE = 5.0  # seconds of what is not trained
+SHARE = 0.5  # of the allowed epochs that a run is assumed to take before it stops early
+ONCE = 5.0  # seconds that a model without training is assumed to take
 
 
 @cache
@@ -38,7 +37,7 @@ def _committed() -> tuple[dict[str, str], ...]:
 
 def volume(datasets: Iterable[Mapping[str, Any]], task: Mapping[str, Any]) -> float:
     """Million numbers (samples x frames x points) of the training part."""
-    chosen = TaskSpec(**{k: v for k, v in task.items() if k != "equation"})
+    chosen = build(TaskSpec, {k: v for k, v in task.items() if k != "equation"}, "task")
     total = 0.0
     for values in datasets:
         if "fields" not in values:  # imported data: they do not enter the paper's tables
@@ -51,7 +50,7 @@ def volume(datasets: Iterable[Mapping[str, Any]], task: Mapping[str, Any]) -> fl
 
 
 class Rates:
-    """Seconds an epoch and a million numbers, and the share of the allowed epochs that runs take."""
+    """Seconds per epoch and million numbers, and the share of the allowed epochs that runs take."""
 
     def __init__(self, records: Records, device: str = "cpu") -> None:
         kind = device.partition(":")[0]
@@ -59,27 +58,25 @@ class Rates:
         self._shares: dict[tuple[str, ...], list[float]] = defaultdict(list)
         self._once: dict[tuple[str, ...], list[float]] = defaultdict(list)
         for record in records.values():
-            with suppress(UserError, KeyError, TypeError, ZeroDivisionError):  # nothing can be learned from it
-                self._learn(record, kind)
+            if (record.provenance.device or "").startswith(kind):
+                self._learn(record)
         for row in _committed():
             if row["device"] == kind:
                 self._default(row)
 
-    def _learn(self, record: Mapping[str, Any], kind: str) -> None:
-        if not str(record.get("provenance", {}).get("device", "")).startswith(kind) or "datasets" not in record:
+    def _learn(self, record: Record) -> None:
+        try:
+            size = max(volume(record.datasets, record.task), 1e-9)
+        except UserError:  # of an equation that is not declared here
             return
-        keys = _keys(record["model"], record["datasets"], record["config"])
-        if record["model"] == SOLVER:
-            size = volume(record["datasets"], record["task"])
-            for key in keys:
-                self._once[key].append(record.get("measuring_seconds", 0.0) / max(size, 1e-9))
-        if not record["epochs"]:
-            return
-        size = volume(record["datasets"], record["task"])
-        for key in keys:
-            if not record.get("beside"):
-                self._rates[key].append(record["training_seconds"] / record["epochs"] / max(size, 1e-9))
-            self._shares[key].append(record["epochs"] / record["options"]["epochs"])
+        allowed = record.options.get("epochs")
+        for key in _keys(record.model, record.datasets, record.config):
+            if record.model == SOLVER and record.measuring_seconds is not None:
+                self._once[key].append(record.measuring_seconds / size)
+            if record.epochs and record.training_seconds is not None and not record.shared_device:
+                self._rates[key].append(record.training_seconds / record.epochs / size)
+            if record.epochs and isinstance(allowed, int) and allowed > 0:
+                self._shares[key].append(record.epochs / allowed)
 
     def _default(self, row: Mapping[str, str]) -> None:
         """A committed rate, where nothing better is known; of several rows that would serve, the first."""
@@ -96,7 +93,7 @@ class Rates:
     def epochs(self, run: AnySpec) -> float:
         """About how many epochs a run will take."""
         allowed = getattr(run, "options", {}).get("epochs", 0)
-        return self._median(self._shares, run, SHARE) * allowed
+        return self._median(self._shares, run, SHARE) * float(allowed)
 
     def seconds(self, run: AnySpec) -> float:
         """About how long a run takes from the start."""
@@ -111,8 +108,8 @@ class Rates:
 
 
 def _keys(model: str, datasets: Iterable[Mapping[str, Any]], config: Mapping[str, Any]) -> list[tuple[str, ...]]:
-    """From the most to the least alike."""
-    return _known_as(model, str(next(iter(datasets)).get("equation")), canonical_json(config))
+    """Keys of runs alike, from the closest to the least."""
+    return _known_as(model, str(next(iter(datasets)).get("equation")), canonical_json(dict(config)))
 
 
 def _known_as(model: str, equation: str, config: str) -> list[tuple[str, ...]]:

@@ -1,6 +1,6 @@
-"""What was asked for, kept beside the runs, so that one can see from elsewhere how much of it is left.
+"""What was asked for, written to the folder of runs, so that ``status`` can tell how much of it is left.
 
-``<runs>/campaign-<digest>.json`` holds tables, seeds, edition, choice and device; asked for twice it is one file.
+``<runs>/campaign-<digest>.json`` holds tables, seeds, edition, choice and device; the same request is one file.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from spdebench import spec
-from spdebench.campaign.plan import only
+from spdebench.campaign.plan import cells_of
 from spdebench.errors import UserError
 from spdebench.paper.base import EDITIONS, Cell, Edition, Table
 from spdebench.paper.catalogue import table
@@ -38,7 +38,7 @@ class Campaign:
     def cells(self, find: Callable[[str], Table] = table) -> list[Cell]:
         """The numbers that it wants."""
         which: Edition = "converged" if self.edition == "converged" else "paper"
-        return only([cell for name in self.tables for cell in find(name).cells(self.seeds, which)], self.only)
+        return cells_of(map(find, self.tables), self.seeds, which, self.only)
 
 
 def campaigns(runs: str | Path) -> list[Campaign]:

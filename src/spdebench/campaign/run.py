@@ -1,9 +1,8 @@
-"""Fill the missing cells: make the data, train, test on other data where wanted, and put every finished run into the
-records at once. Whatever stops it, the same command goes on from there.
+"""Fill the missing cells of tables: make the data, train, score on other data where wanted, and record each run as
+soon as it is finished. Whatever stops a campaign, the same command continues it.
 
-What is not trained comes first, then the first seed of everything, and of that the longest runs, or with a budget those
-that give the most published numbers for their time; on a cluster without a budget simply the longest, so that all ends
-soonest. A worker keeps the data of its last tasks.
+Models without training come first, then the first seed of every cell: the longest runs first, or with a budget those
+with the most published numbers per second. On a cluster without a budget the longest runs simply start first.
 """
 
 from __future__ import annotations
@@ -14,25 +13,25 @@ from collections.abc import Callable, Sequence
 from contextlib import closing, suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
 from spdebench import engines
-from spdebench.campaign import exclusive_timing as alone
 from spdebench.campaign.deadline import FOREVER, Deadline, OutOfTime, until
-from spdebench.campaign.needs import Means, Needs
+from spdebench.campaign.exclusive_timing import others_running, reserved_seconds, time_exclusively
+from spdebench.campaign.needs import Needs, RunSettings
 from spdebench.campaign.plan import Job
 from spdebench.campaign.request import Campaign
 from spdebench.data import DatasetSpec, generate, open_dataset
 from spdebench.data.generate import check_folder, check_where
 from spdebench.errors import UserError, folding_known
 from spdebench.paper.base import AnySpec, dataset_of
-from spdebench.paper.figure_data import keep
-from spdebench.records import store as records
+from spdebench.paper.figure_data import add_figure_data
+from spdebench.records import Record, store
 from spdebench.spec import canonical_json
 from spdebench.tasks import Task
 from spdebench.training import Paused, Run, RunSpec, open_run, part_for, score_on, train
 from spdebench.training import solver_row as solver
-from spdebench.training.folder import locked, read_json, write_json
+from spdebench.training.folder import locked, read_record, write_json
 from spdebench.training.solver_row import SolverSpec
 
 FAILED = "failed.json"  # in a run's folder: why it failed, until it is begun again
@@ -41,7 +40,7 @@ CHECKPOINT = 10.0  # seconds between checkpoints, or more where they take long; 
 
 @dataclass(frozen=True)
 class Places:
-    """Where data, runs and records lie, and what runs are made on (several devices take turns)."""
+    """Folders of data, runs and records, and the devices of runs (several take turns)."""
 
     data: str = "data"
     runs: str = "runs"
@@ -63,51 +62,54 @@ class Unit:
     places: Places
     device: str
     deadline: Deadline
-    alone: bool = True
+    exclusive: bool = True  # whether this command makes one run at a time
     progress: bool = False
     need: engines.Need = field(default_factory=engines.Need)
     patient: bool = False  # whether to wait for another process that makes this run
-    keeps: tuple[str, ...] = ()
+    figure_data: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
-class Outcome:
-    """What became of a run: ``added``, ``known`` already, ``kept`` in its folder only, ``paused``, ``left``, ``busy``
-    (another process makes it) or ``failed``; the message says why."""
+class RunOutcome:
+    """What became of a run; the message says why.
+
+    ``added``, ``known`` already, ``unrecorded`` (only in its folder), ``paused``, ``left``, ``busy`` (another process
+    makes it) or ``failed``.
+    """
 
     name: str
-    state: Literal["added", "known", "kept", "paused", "left", "busy", "failed"]
+    state: Literal["added", "known", "unrecorded", "paused", "left", "busy", "failed"]
     seconds: float = 0.0
     message: str = ""
-    record: dict[str, Any] = field(default_factory=dict, compare=False)
+    record: Record | None = field(default=None, compare=False)
 
 
-Report = Callable[[Outcome], None]
+Report = Callable[[RunOutcome], None]
 
 
 def fill_missing(
     todo: Sequence[Job],
     places: Places,
-    means: Means = Means(),
+    settings: RunSettings = RunSettings(),
     *,
     budget: float | None = None,
     report: Report | None = None,
     campaign: Campaign | None = None,
-) -> list[Outcome]:
+) -> list[RunOutcome]:
     """Make every run that is not done, as far as the ``budget`` (seconds) goes."""
     for device in places.devices:
-        check_where(device, means.engine)
-    records.check_writable(places.results)
+        check_where(device, settings.engine)
+    store.check_writable(places.results)
     check_folder(Path(places.runs))
     deadline = Deadline.after(FOREVER if budget is None else budget)
-    outcomes: list[Outcome] = []
+    outcomes: list[RunOutcome] = []
 
-    def say(outcome: Outcome) -> None:
+    def say(outcome: RunOutcome) -> None:
         outcomes.append(outcome)
         if report:
             report(outcome)
 
-    ready = [j for j in todo if j.status == "finished" and not j.shifts and not j.keeps]
+    ready = [j for j in todo if j.status == "finished" and not j.shifts and not j.figure_data]
     rest = [j for j in todo if j.status != "done" and j not in ready]
     if rest and budget is not None:
         _check_budget(rest, budget)
@@ -115,22 +117,22 @@ def fill_missing(
         campaign.write(places.runs)
     for job in ready:
         say(_collect(job.spec, places))
-    reserve = 0.0 if means.alone else alone.reserve(todo, budget)
+    reserve = 0.0 if settings.exclusive else reserved_seconds(todo, budget)
     thrifty = budget is not None
     needs = Needs(
-        records.read(places.results),
-        means.sharing(len(places.devices)),
-        seeds_first=means.engine == "local" or thrifty,
+        store.read(places.results),
+        settings.runs_per_gpu(len(places.devices)),
+        seeds_first=settings.engine == "local" or thrifty,
         thrifty=thrifty,
     )
-    units = _units(rest, places, means, deadline.earlier(reserve), needs)
-    busy = _run(units, means, say)
-    _run([replace(unit, patient=True) for unit in units if unit.spec.name in busy], means, say)
-    alone.retime(todo, places.runs, places.results, places.devices, means.engine, deadline)
+    units = _units(rest, places, settings, deadline.earlier(reserve), needs)
+    busy = _run(units, settings, say)
+    _run([replace(unit, patient=True) for unit in units if unit.spec.name in busy], settings, say)
+    time_exclusively(todo, places.runs, places.results, places.devices, settings.engine, deadline)
     return outcomes
 
 
-def _units(rest: Sequence[Job], places: Places, means: Means, deadline: Deadline, needs: Needs) -> list[Unit]:
+def _units(rest: Sequence[Job], places: Places, settings: RunSettings, deadline: Deadline, needs: Needs) -> list[Unit]:
     """In the order in which they start; several devices take turns."""
     devices, there = places.devices, places.absolute()
     return [
@@ -140,20 +142,20 @@ def _units(rest: Sequence[Job], places: Places, means: Means, deadline: Deadline
             there,
             devices[k % len(devices)],
             deadline,
-            alone=means.alone,
-            progress=means.progress and means.alone,
+            exclusive=settings.exclusive,
+            progress=settings.progress and settings.exclusive,
             need=needs.of(job, devices[k % len(devices)]),
-            keeps=job.keeps,
+            figure_data=job.figure_data,
         )
         for k, job in enumerate(sorted(rest, key=lambda j: (needs.rank(j), -j.seconds)))
     ]
 
 
-def _run(units: Sequence[Unit], means: Means, say: Report) -> set[str]:
+def _run(units: Sequence[Unit], settings: RunSettings, say: Report) -> set[str]:
     """Make the runs; returns the names of those that another process is making."""
     busy = set()
     results = engines.run(
-        work, units, means.workers, engine=means.engine, needs=lambda unit: unit.need, lost=_worker_lost
+        work, units, settings.workers, engine=settings.engine, needs=lambda unit: unit.need, lost=_worker_lost
     )
     with closing(results):
         for outcome in results:
@@ -174,21 +176,21 @@ def _check_budget(rest: Sequence[Job], budget: float) -> None:
 
 
 # --- one run ------------------------------------------------------------------------------------------------------
-def work(unit: Unit) -> Outcome:
-    """Make one run and add its record; never raises for what is one run's trouble."""
+def work(unit: Unit) -> RunOutcome:
+    """Make one run and add its record; an error of one run is an outcome, not an exception."""
     name = unit.spec.name
     folder, start = Path(unit.places.runs) / name, time.monotonic()
     if unit.deadline.left <= 0:
-        return Outcome(name, "left")
+        return RunOutcome(name, "left")
     if not unit.patient and engines.held(folder):
-        return Outcome(name, "busy")
+        return RunOutcome(name, "busy")
     with suppress(OSError):
         (folder / FAILED).unlink(missing_ok=True)
     try:
         with until(unit.deadline), folding_known():
             record = _make(unit)
     except (OutOfTime, Paused):
-        return Outcome(name, "paused", time.monotonic() - start, "its checkpoint is kept")
+        return RunOutcome(name, "paused", time.monotonic() - start, "its checkpoint is written")
     except UserError as error:
         return _failed(unit, str(error), time.monotonic() - start)
     except Exception as error:
@@ -196,41 +198,41 @@ def work(unit: Unit) -> Outcome:
         return _failed(unit, f"{type(error).__name__}: {error}", time.monotonic() - start, traceback.format_exc())
     finally:
         engines.release(unit.device)
-    by_itself = unit.alone and not alone.company(unit.places.runs, name)
-    company = {"alone": True} if by_itself else {"beside": True}  # others, at least a part of the time
-    return _add(record | company, unit.places, time.monotonic() - start)
+    exclusive = unit.exclusive and not others_running(unit.places.runs, name)
+    timed = replace(record, exclusive_timing=exclusive, shared_device=not exclusive)
+    return _add(timed, unit.places, time.monotonic() - start)
 
 
-def _failed(unit: Unit, reason: str, seconds: float = 0.0, trace: str = "") -> Outcome:
+def _failed(unit: Unit, reason: str, seconds: float = 0.0, trace: str = "") -> RunOutcome:
     """Tell why in the run's folder, as far as the disk allows, until it is begun again."""
     with suppress(UserError):
         write_json(Path(unit.places.runs) / unit.spec.name / FAILED, {"reason": reason, "trace": trace})
-    return Outcome(unit.spec.name, "failed", seconds, reason)
+    return RunOutcome(unit.spec.name, "failed", seconds, reason)
 
 
-def _worker_lost(unit: Unit, reason: str) -> Outcome:
+def _worker_lost(unit: Unit, reason: str) -> RunOutcome:
     return _failed(unit, reason)
 
 
-def _add(record: dict[str, Any], places: Places, seconds: float = 0.0) -> Outcome:
+def _add(record: Record, places: Places, seconds: float = 0.0) -> RunOutcome:
     try:
-        new = records.add(places.results, record)
+        new = store.add(places.results, record)
     except UserError as error:
-        return Outcome(record["name"], "kept", seconds, str(error), record)
-    return Outcome(record["name"], "added" if new else "known", seconds, "", record)
+        return RunOutcome(record.name, "unrecorded", seconds, str(error), record)
+    return RunOutcome(record.name, "added" if new else "known", seconds, "", record)
 
 
-def _collect(spec: AnySpec, places: Places) -> Outcome:
+def _collect(spec: AnySpec, places: Places) -> RunOutcome:
     """A run that was finished, but never added."""
     path = Path(places.runs) / spec.name
     try:
-        record = read_json(path / "record.json") if isinstance(spec, SolverSpec) else open_run(path).record
+        record = read_record(path / "record.json") if isinstance(spec, SolverSpec) else open_run(path).record
     except UserError as error:
-        return Outcome(spec.name, "failed", 0.0, str(error))
+        return RunOutcome(spec.name, "failed", 0.0, str(error))
     return _add(record, places)
 
 
-def _make(unit: Unit) -> dict[str, Any]:
+def _make(unit: Unit) -> Record:
     if isinstance(unit.spec, SolverSpec):
         return _measure_solver(unit.spec, unit)
     run = _trained(unit.spec, unit)
@@ -239,7 +241,8 @@ def _make(unit: Unit) -> dict[str, Any]:
         path = ensure(dataset, unit.places.data, unit.device)
         part = part_for(run, path, "test" if dataset.seed == own else "all")
         score_on(run, part, label, device=unit.device)
-    keep(run, unit.keeps, lambda: part_for(run, ensure(dataset_of(unit.spec.datasets[0]), unit.places.data, "cpu")))
+    own_data = dataset_of(unit.spec.datasets[0])
+    add_figure_data(run, unit.figure_data, lambda: part_for(run, ensure(own_data, unit.places.data, "cpu")))
     return run.record
 
 
@@ -265,13 +268,13 @@ def _trained(spec: RunSpec, unit: Unit) -> Run:
     return run
 
 
-def _measure_solver(spec: SolverSpec, unit: Unit) -> dict[str, Any]:
+def _measure_solver(spec: SolverSpec, unit: Unit) -> Record:
     folder = Path(unit.places.runs) / spec.name
     dataset = open_dataset(ensure(spec.dataset, unit.places.data, unit.device))
     with locked(folder):
         if not (folder / "record.json").exists():
-            write_json(folder / "record.json", solver.measure(spec, dataset, unit.device))
-    return read_json(folder / "record.json")
+            write_json(folder / "record.json", solver.measure(spec, dataset, unit.device).to_dict())
+    return read_record(folder / "record.json")
 
 
 _TASKS: dict[str, Task] = {}

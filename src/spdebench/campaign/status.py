@@ -1,7 +1,6 @@
-"""A campaign seen from outside, also while it runs: what is done, running, failed with the reason, left, for how long.
+"""The state of campaigns, also while they run: runs done, running, failed (and why) and left, and the time left.
 
-Records say what is done, locks who is at work, logs how far, `failed.json` why something is not done. Looking changes
-nothing.
+It is read from records (done), locks (running), logs (how far) and `failed.json` (why); nothing is changed.
 """
 
 from __future__ import annotations
@@ -20,7 +19,7 @@ from spdebench.engines import held
 from spdebench.errors import UserError
 from spdebench.paper.base import AnySpec, Table
 from spdebench.paper.catalogue import table
-from spdebench.records import store as records
+from spdebench.records import Records, store
 from spdebench.training import RunSpec, open_run
 from spdebench.training.folder import read_json, read_log
 
@@ -42,7 +41,7 @@ class RunState:
 
 
 @dataclass(frozen=True)
-class Status:
+class CampaignStatus:
     """Runs by table, each once in ``runs``, and the datasets in the making."""
 
     tables: dict[str, list[RunState]]
@@ -55,11 +54,11 @@ class Status:
 
     @property
     def seconds(self) -> float:
-        """About how long it takes until all is done, if as many run side by side as now."""
+        """About how long it takes until all is done, if as many runs are made at the same time as now."""
         return sum(run.seconds for run in self.runs) / self.side_by_side
 
     def rows(self) -> list[dict[str, Any]]:
-        """A line a table, and the total, in which a run that tables share counts once."""
+        """One line per table, and the total, in which a run that tables share counts once."""
         rows = [_row(name, runs) for name, runs in self.tables.items()]
         return rows if len(rows) == 1 else [*rows, _row("total", self.runs)]
 
@@ -88,9 +87,9 @@ def status(
     results: str | Path = "results",
     data: str | Path = "data",
     find: Callable[[str], Table] = table,
-) -> Status:
+) -> CampaignStatus:
     """Look at the folders; what is not there counts as empty."""
-    folder, known = Path(runs), records.read(results)
+    folder, known = Path(runs), store.read(results)
     seen: dict[str, RunState] = {}
     tables: dict[str, dict[str, RunState]] = {}
     for campaign in campaigns(folder):
@@ -105,12 +104,10 @@ def status(
     if others:
         tables[OTHERS] = others
     states = {name: list(found.values()) for name, found in tables.items()}
-    return Status(states, [*(seen | others).values()], in_the_making(Path(data)))
+    return CampaignStatus(states, [*(seen | others).values()], in_the_making(Path(data)))
 
 
-def _jobs(
-    campaign: Campaign, known: dict[str, Any], runs: Path, find: Callable[[str], Table]
-) -> dict[str, list[plan.Job]]:
+def _jobs(campaign: Campaign, known: Records, runs: Path, find: Callable[[str], Table]) -> dict[str, list[plan.Job]]:
     cells = campaign.cells(find)
     by_digest = {job.spec.digest: job for job in plan.jobs(cells, known, runs, campaign.device)}
     names = dict.fromkeys(cell.table for cell in cells)

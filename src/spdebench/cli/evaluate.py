@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
@@ -93,19 +94,19 @@ def _of_run(folder: Path, truth: Path | None, metrics: str, label: str, device: 
     """The scores that a run has, or those on the test part of another dataset."""
     run = open_run(folder)
     if truth is None:
-        found: dict[str, Any] = run.record["scores"]
+        found = run.record.scores
     else:
         check_device(device)
-        found = score_on(run, part_for(run, truth), plain_name(label or truth.stem, "--label"), device=device)["scores"]
+        found = score_on(run, part_for(run, truth), plain_name(label or truth.stem, "--label"), device=device).scores
     wanted = {"paper": PAPER, "default": tuple(found), "all": tuple(found)}.get(metrics, tuple(metrics.split(",")))
     missing = [name for name in wanted if name not in found]
     if missing and metrics not in ("paper", "default", "all"):
         raise UserError(f"{folder} has no score '{missing[0]}'; it has {', '.join(found)}")
-    rows = [{"metric": name, **found[name]} for name in wanted if name in found]
+    rows = [{"metric": name, **asdict(found[name])} for name in wanted if name in found]
     if as_json:
         print_json({"run": run.name, "scores": rows})
         return
     print_table(rows)
-    shifts = [name for name in run.record["shifts"] if name != (label or (truth.stem if truth else ""))]
+    shifts = [name for name in run.record.shifts if name != (label or (truth.stem if truth else ""))]
     if shifts:
         typer.echo(f"also scored on: {', '.join(shifts)} (in {run.file('record.json')})")

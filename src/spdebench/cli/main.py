@@ -65,7 +65,9 @@ def _version(asked: bool) -> None:
 def common(
     files: Annotated[
         list[str] | None,
-        typer.Option("--with", help="A Python file that declares an equation, model, metric or scheme of yours."),
+        typer.Option(
+            "--with", help="A Python file that declares an equation, model, metric, scheme or table of yours."
+        ),
     ] = None,
     version: Annotated[
         bool, typer.Option("--version", is_eager=True, callback=_version, help="Print the version and exit.")

@@ -17,8 +17,8 @@ from spdebench.errors import UserError, unknown
 from spdebench.paper.catalogue import TABLES
 from spdebench.paper.catalogue import table as find
 from spdebench.paper.fill import fill
-from spdebench.records import store as records
-from spdebench.report.paper import FIGURES, Sources
+from spdebench.records import store
+from spdebench.report.paper_figures import FIGURES
 
 
 def plot(
@@ -76,8 +76,7 @@ def plot(
 
 def _paper(name: str, path: Path, results: Path, runs: Path) -> None:
     """Draw the runs that there are; list the missing ones and the commands that make them."""
-    known = records.read(results)
-    drawn = FIGURES[name](fill(find(name), known), Sources.of(known, runs))
+    drawn = FIGURES[name](fill(find(name), store.read(results)), lambda run: runs / run.name)
     if drawn.figure is None:
         raise UserError(f"there are no runs of {name} yet; make them with 'spdebench table {name} --run'")
     report.save(drawn.figure, path)

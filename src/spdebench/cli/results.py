@@ -9,7 +9,7 @@ import typer
 
 from spdebench.errors import UserError
 from spdebench.files import write_text
-from spdebench.records import store as records
+from spdebench.records import store
 from spdebench.report import headline
 from spdebench.report.results import page
 
@@ -21,8 +21,8 @@ def results(
         Path | None, typer.Option(help="A README between whose headline marks table and figure go.")
     ] = None,
 ) -> None:
-    """Write how ours stand beside all published numbers, from run records alone; and README's headline."""
-    known = records.read(folder)
+    """Write our numbers against all published ones, from run records, and README's headline."""
+    known = store.read(folder)
     if not known:
         raise UserError(f"no run record in {folder}; choose another with --results, or make runs: spdebench table")
     text = page(known)

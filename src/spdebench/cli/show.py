@@ -20,7 +20,7 @@ from spdebench.models.counts import counts
 from spdebench.paper.catalogue import TABLES
 from spdebench.paper.catalogue import table as find
 from spdebench.report import KINDS
-from spdebench.report.paper import FIGURES
+from spdebench.report.paper_figures import FIGURES
 from spdebench.solvers import SCHEMES
 from spdebench.tasks import TASK_TEXT, default_setting, recommended
 

@@ -10,8 +10,9 @@ from typing import Annotated, Any
 import typer
 
 from spdebench.campaign import plan
+from spdebench.campaign.needs import RunSettings
 from spdebench.campaign.request import Campaign
-from spdebench.campaign.run import Means, Outcome, Places, fill_missing
+from spdebench.campaign.run import Places, RunOutcome, fill_missing
 from spdebench.cli.output import Engine, Json, duration, print_json, print_table, size
 from spdebench.data.generate import device_kind
 from spdebench.errors import UserError, unknown
@@ -20,7 +21,8 @@ from spdebench.paper.catalogue import TABLES
 from spdebench.paper.catalogue import table as find
 from spdebench.paper.fill import fill, narrowed
 from spdebench.progress import Progress
-from spdebench.records import store as records
+from spdebench.records import Records, store
+from spdebench.records.summary import MAIN
 from spdebench.report.tables import FORMATS, render, tidy
 
 
@@ -29,7 +31,7 @@ def table(
     plan_only: Annotated[bool, typer.Option("--plan", help="Say what is done and missing, and what it costs.")] = False,
     run: Annotated[bool, typer.Option("--run", help="Make the missing runs.")] = False,
     budget: Annotated[str, typer.Option(help="Time for --run, such as 25m or 1h30m.")] = "",
-    only: Annotated[str, typer.Option(help="Of these cells only: models or parts of labels, with commas.")] = "",
+    only: Annotated[str, typer.Option(help="Only these rows: models or parts of labels, with commas.")] = "",
     seeds: Annotated[int, typer.Option(help="Training seeds of each cell.")] = 3,
     edition: Annotated[str, typer.Option(help="Which edition of the data: paper or converged.")] = "paper",
     format: Annotated[str, typer.Option(help="text, md, latex, csv or html.")] = "text",
@@ -45,25 +47,25 @@ def table(
     per_gpu: Annotated[int, typer.Option(help="Runs that share a GPU (0: --jobs decides; on a cluster 1).")] = 0,
     as_json: Json = False,
 ) -> None:
-    """Show a table of the paper, our numbers beside the published ones; plan or make the runs that it lacks."""
+    """Show a table of the paper, our numbers next to the published ones; plan or make the runs that it lacks."""
     if name == "list":
         rows = [{"name": t.name, "kind": t.kind, "paper": t.source, "title": t.title} for t in TABLES]
         print_json(rows) if as_json else print_table(rows)
         return
     _check(plan_only, run, budget, format, edition, jobs)
     _check_engine(run, engine, per_gpu, device)
-    means = Means(jobs, engine, per_gpu, progress=sys.stderr.isatty() and not as_json)
+    settings = RunSettings(jobs, engine, per_gpu, progress=sys.stderr.isatty() and not as_json)
     devices = tuple(device.split(","))
     for each in devices:
         device_kind(each)  # one of another machine is fine to plan for; --run looks for it here
     chosen = list(TABLES) if name == "all" else [find(name)]
     which: Edition = "paper" if edition == "paper" else "converged"
-    known = records.read(results)
+    known = store.read(results)
     if not plan_only and not run:
         _show(chosen, known, seeds, which, only, format, as_json)
         return
-    cells = [cell for each in chosen for cell in each.cells(seeds, which)]
-    kept = plan.only(cells, only)
+    cells = plan.cells_of(chosen, seeds, which)
+    kept = plan.cells_of(chosen, seeds, which, only)
     todo = plan.jobs(kept, known, runs, devices[0])
     if plan_only:
         facts = plan.overview(kept, todo, data)
@@ -77,10 +79,10 @@ def table(
     places = Places(str(data), str(runs), str(results), devices)
     names = tuple(each.name for each in chosen)
     campaign = Campaign(tables=names, seeds=seeds, edition=which, only=only, device=devices[0])
-    outcomes = _run(todo, places, means, campaign, seconds, as_json)
+    outcomes = _run(todo, places, settings, campaign, seconds, as_json)
     if name != "all" and not as_json:
-        _show(chosen, records.read(results), seeds, which, only, format, False)
-    if any(o.state in ("failed", "kept") for o in outcomes):
+        _show(chosen, store.read(results), seeds, which, only, format, False)
+    if any(o.state in ("failed", "unrecorded") for o in outcomes):
         raise typer.Exit(1)
 
 
@@ -107,9 +109,9 @@ def _check_engine(run: bool, engine: str, per_gpu: int, device: str) -> None:
 
 
 def _show(
-    chosen: list[Table], known: dict[str, Any], seeds: int, edition: Edition, only: str, format: str, as_json: bool
+    chosen: list[Table], known: Records, seeds: int, edition: Edition, only: str, format: str, as_json: bool
 ) -> None:
-    filled = [fill(each, known, seeds, edition) for each in chosen]
+    filled = [fill(plan.with_named(each, only), known, seeds, edition) for each in chosen]
     if only:
         kept = {id(cell) for cell in plan.only([e.cell for each in filled for e in each.entries], only)}
         narrow = [narrowed(each, lambda cell: id(cell) in kept) for each in filled]
@@ -128,7 +130,7 @@ def _say_plan(facts: dict[str, Any], data: Path, workers: int) -> None:
     rows = [*facts["tables"], facts["total"]]
     print_table([{k: v for k, v in row.items() if k != "seconds"} | {"time": duration(row["seconds"])} for row in rows])
     if len(facts["tables"]) > 1:
-        typer.echo("a run that two tables share is counted in both, and once in the total")
+        typer.echo("a run that two tables share counts in both, and once in the total")
     if missing := len(facts["datasets"]["missing"]):
         typer.echo(f"{missing} datasets are to be made first, about {size(facts['datasets']['bytes'])} in {data}")
     if left := facts["total"]["seconds"]:
@@ -137,33 +139,33 @@ def _say_plan(facts: dict[str, Any], data: Path, workers: int) -> None:
 
 
 def _run(
-    todo: list[plan.Job], places: Places, means: Means, campaign: Campaign, budget: float | None, as_json: bool
-) -> list[Outcome]:
-    """Make what is missing, a line a run."""
+    todo: list[plan.Job], places: Places, settings: RunSettings, campaign: Campaign, budget: float | None, as_json: bool
+) -> list[RunOutcome]:
+    """Make what is missing; one line per run."""
     left = [j for j in todo if j.status != "done"]
     if not as_json:
         within = f", at most {duration(budget)} now" if budget else ""
-        cost = duration(sum(j.seconds for j in left) / (means.workers or 1))
+        cost = duration(sum(j.seconds for j in left) / (settings.workers or 1))
         typer.echo(f"{len(todo) - len(left)} runs are done, {len(left)} to make, about {cost}{within}")
-    with Progress(len(left), "runs", enabled=means.progress) as bar:
+    with Progress(len(left), "runs", enabled=settings.progress) as bar:
 
-        def report(outcome: Outcome) -> None:
+        def report(outcome: RunOutcome) -> None:
             bar.advance()
             if not as_json and outcome.state != "left":
                 typer.echo(f"{bar.done}/{len(left)} {_line(outcome)}")
 
-        outcomes = fill_missing(todo, places, means, budget=budget, report=report, campaign=campaign)
+        outcomes = fill_missing(todo, places, settings, budget=budget, report=report, campaign=campaign)
     states = Counter(o.state for o in outcomes)
     if as_json:
         print_json({"outcomes": [{"name": o.name, "state": o.state, "message": o.message} for o in outcomes]})
     elif left:
         typer.echo(", ".join(f"{n} {state}" for state, n in states.items()))
         if states["paused"] or states["left"]:
-            typer.echo("the budget is used up; the same command goes on from there")
+            typer.echo("the budget is used up; the same command continues")
     return outcomes
 
 
-def _line(outcome: Outcome) -> str:
-    value = (outcome.record.get("scores") or {}).get("rel_l2", {}).get("value")
+def _line(outcome: RunOutcome) -> str:
+    value = outcome.record.value(MAIN) if outcome.record else None
     error = "" if value is None else f"  rel_l2 {value:.4g}"
     return f"{outcome.name}  {outcome.state}{error}  {duration(outcome.seconds)}  {outcome.message}".rstrip()

@@ -73,7 +73,7 @@ def train(
         **request.options,
     )
     if as_json:
-        print_json(run.record)
+        print_json(run.record.to_dict())
     else:
         _say_result(run, data, there)
 
@@ -99,7 +99,7 @@ def _say_result(run: Run, data: Path, there: bool) -> None:
     if there:
         typer.echo(f"{run.path}: there already, rel_l2 {score.value:.4g}{ends}")
     else:
-        val = "" if record["val"] is None else f", best validation {record['val']:.4g} at epoch {record['best_epoch']}"
-        took = f" of {record['epochs']}, {duration(record['training_seconds'])}" if record["epochs"] else ""
+        val = "" if record.val is None else f", best validation {record.val:.4g} at epoch {record.best_epoch}"
+        took = f" of {record.epochs}, {duration(record.training_seconds or 0.0)}" if record.epochs else ""
         typer.echo(f"{run.path}: rel_l2 {score.value:.4g}{ends}{val}{took}")
     typer.echo(f"next: spdebench evaluate {run.path}    spdebench predict {run.path} {data}")

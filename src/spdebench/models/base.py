@@ -60,7 +60,7 @@ class OperatorModel(nn.Module):
     """Base of all models. Class attributes declare what a model can do; `supports` compares them with the data."""
 
     name: ClassVar[str]
-    title: ClassVar[str]  # as the paper prints it
+    title: ClassVar[str]  # its name in tables; by default the name it is declared with
     config_class: ClassVar[type[Config]] = Config
     dims: ClassVar[tuple[int, ...]] = (1,)
     inputs: ClassVar[tuple[Inputs, ...]] = ("xi", "u0+xi")
@@ -76,6 +76,7 @@ class OperatorModel(nn.Module):
         super().__init_subclass__(**kwargs)
         if name is not None:
             cls.name = name
+            cls.title = cls.__dict__.get("title", name)
             MODELS.add(name, cls)
 
     def __init__(self, setting: Setting, config: Config) -> None:

@@ -28,7 +28,7 @@ CHUNK = 32
 class Mean(OperatorModel, name="mean"):
     """Predict the mean of the training part, whatever the input is."""
 
-    title = "Mean"
+    title = "mean"
     dims = (1, 2, 3)
     trainable = False
     causal = True
@@ -97,7 +97,7 @@ class LinearConfig(RegressionConfig):
 class Linear(Regression, name="linear"):
     """Linear regression on the solution of the linear equation: initial datum, stochastic convolution and forces."""
 
-    title = "Linear"
+    title = "linear"
     needs_rule = False
     config_class = LinearConfig
 
@@ -105,7 +105,7 @@ class Linear(Regression, name="linear"):
 class Trees(Regression, name="trees"):
     """Linear regression on the trees of height 2, that is, on products of the linear solution and their integrals."""
 
-    title = "Trees"
+    title = "trees"
 
 
 def least_squares(columns: Tensor, target: Tensor, ridge: float) -> Tensor:

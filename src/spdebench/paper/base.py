@@ -1,14 +1,14 @@
-"""What a table or figure of the paper is: numbers that are wanted, each from runs that anyone can make again.
+"""What a table or figure is: a list of numbers, each the mean of runs that anyone can repeat.
 
 A `Want` declares one number: dataset, inputs, model, metric and what differs from the paper's usual settings. A `Table`
-is wants with a title and notes; its cells are the wants with their runs (one a seed) and the published number beside.
+is wants with a title and notes; its cells are the wants with their runs (one per seed) and the published number.
 """
 
 from __future__ import annotations
 
 import dataclasses
 import functools
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
@@ -28,9 +28,14 @@ EDITIONS: tuple[Edition, ...] = ("paper", "converged")
 AnySpec = RunSpec | SolverSpec
 
 
+def third_party_models() -> list[str]:
+    """Registered models that are not the package's own; a table gets a row of them when asked (`Table.with_models`)."""
+    return [name for name in MODELS if not MODELS[name].__module__.startswith("spdebench.")]
+
+
 @dataclass(frozen=True)
 class Data:
-    """A dataset of the paper: an equation with some fields given, ``n`` samples of ``seed``."""
+    """A dataset: an equation with some fields given, and ``n`` samples of ``seed``."""
 
     equation: str
     fields: tuple[tuple[str, Any], ...] = ()
@@ -68,9 +73,9 @@ def data(name: str, *, n: int = 1200, seed: int = 0, **fields: Any) -> Data:
 class Want:
     """One number: ``metric`` of ``model`` on the test part of ``data`` (several: a mixture), or on ``test``.
 
-    ``published`` overrides columns of the published csv where the paper names things otherwise; None: the paper has no
-    such number. ``optional``: left out where the model cannot work with such data. ``keeps``: what the records of its
-    runs are to hold beside scores (`keeps.KEEPS`), because a figure shows it.
+    ``published`` overrides columns of the published csv where the paper names things differently; None: the paper has
+    no such number. ``optional``: left out where the model cannot work with such data. ``figure_data``: what the records
+    of its runs hold in addition to scores (`figure_data.KINDS`), because a figure shows it.
     """
 
     group: str
@@ -87,14 +92,14 @@ class Want:
     test: Data | None = None
     published: Mapping[str, str] | None = None
     optional: bool = False
-    keeps: tuple[str, ...] = ()
+    figure_data: tuple[str, ...] = ()
 
     def task_spec(self, edition: Edition) -> TaskSpec:
         fields = {"inputs": self.inputs, **subsampling(self.data[0].spec(edition).equation), **self.task}
         return TaskSpec(**fields)
 
     def supported(self, edition: Edition) -> bool:
-        """False for an optional row that cannot be had."""
+        """False for an optional row whose model cannot work with the data."""
         if not self.optional or self.model == SOLVER:
             return True
         try:
@@ -104,7 +109,7 @@ class Want:
         return True
 
     def runs(self, seeds: int, edition: Edition) -> tuple[AnySpec, ...]:
-        """One run a seed; what has no chance in it (solver, baselines) runs once."""
+        """One run per seed; what does not depend on a seed (solver, baselines) runs once."""
         task = dataclasses.asdict(self.task_spec(edition))
         if self.model == SOLVER:
             return (SolverSpec(self.data[0].spec(edition), task),)
@@ -119,19 +124,32 @@ class Want:
             _PLANNED[key] = plan(self.model, datasets, task, self.config, {**self.options, "seed": 0})
         return _PLANNED[key]
 
+    def for_model(self, name: str) -> Want:
+        """The same number of another model with its recommended settings; left out if it does not support the data."""
+        return dataclasses.replace(
+            self,
+            model=name,
+            row=published.title(name),
+            config={},
+            options={},
+            published=None,
+            optional=True,
+            figure_data=(),
+        )
+
     def columns(self) -> dict[str, str]:
-        """Where the published csv would have this number."""
+        """The columns of this number in the published csv."""
         found = published.columns_of(self.data[0].spec().equation, self.inputs, self.model, self.metric)
         return found | dict(self.published or {})
 
 
 _PLANNED: dict[tuple[Any, ...], RunSpec] = {}
-"""Many cells want the same run: it is planned once."""
+"""Specs of runs; many cells share a run, which is planned once."""
 
 
 @dataclass(frozen=True)
 class Cell:
-    """One number of a table: where it stands, the runs whose mean it is, and the published one.
+    """One number of a table: its place, the runs whose mean it is, and the published number.
 
     ``part`` is ``test`` or the label of a shift, whose dataset is ``shift``. ``published_keys`` are lines of the csv.
     """
@@ -148,17 +166,17 @@ class Cell:
     published: float | None = None
     published_std: float | None = None
     published_keys: tuple[int, ...] = ()
-    keeps: tuple[str, ...] = ()
+    figure_data: tuple[str, ...] = ()
 
     @property
     def label(self) -> str:
-        """For people, and for ``--only``."""
+        """For messages, and for ``--only``."""
         return ", ".join(word for word in (self.group, self.row, self.column) if word)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Table:
-    """A table or figure of the paper. ``source`` is its label there; ``draw`` are the commands that draw it."""
+    """A table or figure. ``source`` is its label in the paper; ``draw`` are the commands that draw it."""
 
     name: str
     title: str
@@ -169,11 +187,30 @@ class Table:
     draw: tuple[str, ...] = ()
 
     def cells(self, seeds: int = 3, edition: Edition = "paper") -> list[Cell]:
-        """The wants with their runs, in order; a number that the paper prints twice goes to two cells."""
+        """The wants with their runs, in order; a number that the paper prints twice belongs to two cells."""
         if seeds < 1:
             raise UserError(f"seeds must be at least 1, got {seeds}")
         used: dict[int, int] = {}
         return [self._cell(want, seeds, edition, used) for want in self.wants if want.supported(edition)]
+
+    def with_models(self, names: Iterable[str]) -> Table:
+        """The table with a row of each of these models in every group, where the model can work with the data.
+
+        The rows stand before those of baselines and solver; the paper has no numbers for them.
+        """
+        have = {w.model for w in self.wants}
+        new = [name for name in names if name not in have]
+        if not new:
+            return self
+        out: list[Want] = []
+        for group in dict.fromkeys(w.group for w in self.wants):
+            here = [w for w in self.wants if w.group == group]
+            learned = [w for w in here if w.model != SOLVER and MODELS[w.model].trainable]
+            first = {w.column: w for w in reversed(learned)}
+            columns = [first[c] for c in dict.fromkeys(w.column for w in learned)]
+            rows = [w.for_model(name) for name in new for w in columns]
+            out += [*learned, *rows, *(w for w in here if w not in learned)]
+        return dataclasses.replace(self, wants=tuple(out))
 
     def _cell(self, want: Want, seeds: int, edition: Edition, used: dict[int, int]) -> Cell:
         numbers = () if want.published is None else published.find(self.source, want.columns())
@@ -193,5 +230,5 @@ class Table:
             published=number.mean if number else None,
             published_std=number.std if number else None,
             published_keys=(number.line,) if number else (),
-            keeps=want.keeps,
+            figure_data=want.figure_data,
         )

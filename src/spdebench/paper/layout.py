@@ -1,7 +1,7 @@
-"""How the paper lays its tables out: models by truncation and task, models by metric; and the rows of honesty.
+"""How the paper lays out its tables: models by truncation and task, or models by metric; and the reference rows.
 
-Every table gets, beside the paper's models, the baselines without a network (mean of the training part, regression on
-the linear equation's solution and on its trees), the solver itself, and what a finer solver differs from the data by.
+Besides the paper's models every table has the baselines without a network (the mean of the training part, regression
+on the linear equation's solution and on its trees), the solver, and the distance of the data to a finer solution.
 """
 
 from __future__ import annotations
@@ -10,30 +10,34 @@ import dataclasses
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from spdebench.models import MODELS
 from spdebench.paper.base import Data, Want
-from spdebench.paper.published import TITLES
+from spdebench.paper.published import title
+from spdebench.records.record import FINER, INDEPENDENT, TEST
 from spdebench.tasks import TASK_TEXT, Inputs
-from spdebench.training.solver_row import FINER, INDEPENDENT, SOLVER
+from spdebench.training.solver_row import SOLVER
 
 Models = Mapping[Inputs, tuple[str, ...]]
 """Models that a table has, by task."""
 
 J = (32, 64, 128, 256)
-BASELINES = ("mean", "linear", "trees")
 FIVE = ("rel_l2", "w12_paper", "corr", "acf", "sigw1")
 LAWS = ("corr", "acf", "sigw1")
+FINE_REFERENCE, INDEPENDENT_ENSEMBLE = "solver vs fine reference", "independent ensemble"
+"""Reference rows that come from the solver's record."""
 
 NOTES: Mapping[str, str] = {
     "": "Data: 1200 samples of seed 0, split 70:15:15 by one permutation (3407), unless said otherwise. Ours: mean ± "
     "s.d. over training seeds, their number in brackets; the paper's s.d. is over its five runs on the test set.",
     "trees": "mean: the mean of the training part. linear, trees: linear regression on the solution of the linear "
-    "equation, and on its trees of height 2, with the kernel of the data's own scheme.",
-    "solver": "solver: the data's own solver, fed with the stored u0 and noise.",
-    "finer": "finer: distance of the data to the same paths solved on a finer grid and step; an error below it has "
-    "learned the scheme, not the equation.",
-    "independent": "independent: another ensemble of the same law; no model can be expected to score below it.",
+    "equation, and on its trees of height 2, with the kernel of the scheme that made the data.",
+    "solver": "solver: the solver that made the data, given the stored u0 and noise.",
+    FINE_REFERENCE: f"{FINE_REFERENCE}: distance of the data to the solution with the same noise on a finer grid and "
+    "step. A model with a smaller error has fitted the numerical scheme; the number no longer tells about the SPDE.",
+    INDEPENDENT_ENSEMBLE: f"{INDEPENDENT_ENSEMBLE}: other samples of the same law; no model can be expected to score "
+    "below it.",
 }
-"""Notes that go under every table that has the row; the first under all."""
+"""Notes under every table that has the row; the first under all tables."""
 
 _BOTH = ("nspde", "dlr-net", "gt")
 PHI41: Models = {
@@ -41,47 +45,51 @@ PHI41: Models = {
     "u0+xi": ("ncde", "nrde", "ncde-fno", *_BOTH),
 }
 PHI41_NOTES = (
-    "The equation has the drift -u^3 of the paper's text (its code has 3u - u^3). At J = 256 the series folds on the "
-    "128 points in edition paper, as it does in the paper's solver.",
-    "The paper's times were taken on an RTX 4090 for models and on a processor, sample by sample, for the solver "
-    "(2.438 ms); ours on one device at one batch.",
+    "The equation has the drift -u^3 of the paper's text (its code has 3u - u^3). At J = 256 high modes alias onto low "
+    "ones on the 128 points in edition paper, as they do in the paper's solver.",
+    "The paper's times were measured on an RTX 4090 for models and on a CPU, sample by sample, for the solver "
+    "(2.438 ms); ours on one device at one batch size.",
 )
 
 
 def want(model: str, data: Data, inputs: Inputs, **fields: Any) -> Want:
-    """A want of a model of the paper: its row is its title, and the paper has the number."""
-    fields = {"row": TITLES.get(model, model), "metric": "rel_l2", "published": {}} | fields
+    """A number of a model: its row is the model's title; `published` is looked up unless it is None."""
+    fields = {"row": title(model), "metric": "rel_l2", "published": {}} | fields
     return Want(model=model, data=(data,), inputs=inputs, **fields)
 
 
-def honest(like: Want) -> list[Want]:
-    """The rows that stand beside every model, in the place of ``like``."""
+def baselines() -> list[str]:
+    """The package's models without training."""
+    return [m.name for m in MODELS.values() if not m.trainable and m.__module__.startswith("spdebench.")]
+
+
+def reference_rows(like: Want) -> list[Want]:
+    """Baselines and solver in the group and column of ``like``, for its data and metric."""
     plain = dataclasses.replace(like, config={}, options={}, published=None, optional=True)
-    rows = [dataclasses.replace(plain, model=name, row=name) for name in BASELINES if like.metric != "inference_ms"]
+    timed_only = like.metric == "inference_ms"
+    rows = [] if timed_only else [dataclasses.replace(plain, model=name, row=title(name)) for name in baselines()]
     if like.test is not None and like.test.seed != like.data[0].seed:
-        return rows  # fresh samples: the solver stands beside the dataset's own
-    alone = dataclasses.replace(plain, model=SOLVER, data=(like.test or like.data[0],), part="test", test=None)
-    rows.append(dataclasses.replace(alone, row="solver"))
-    if like.metric != "inference_ms":
-        rows.append(dataclasses.replace(alone, row="finer", part=FINER))
+        return rows  # on fresh samples; the solver is compared on the dataset's own
+    solver = dataclasses.replace(plain, model=SOLVER, data=(like.test or like.data[0],), part=TEST, test=None)
+    rows.append(dataclasses.replace(solver, row=SOLVER))
+    if not timed_only:
+        rows.append(dataclasses.replace(solver, row=FINE_REFERENCE, part=FINER))
     if like.metric in LAWS:
-        rows.append(dataclasses.replace(alone, row="independent", part=INDEPENDENT))
+        rows.append(dataclasses.replace(solver, row=INDEPENDENT_ENSEMBLE, part=INDEPENDENT))
     return rows
 
 
-def with_honest(wants: Sequence[Want]) -> tuple[Want, ...]:
-    """Wants, and after those of each group its rows of honesty, one for each column."""
+def with_reference_rows(wants: Sequence[Want]) -> tuple[Want, ...]:
+    """The wants, and after those of each group its reference rows in each column."""
+    order = [*map(title, baselines()), SOLVER, FINE_REFERENCE, INDEPENDENT_ENSEMBLE]
     out: list[Want] = []
     for group in dict.fromkeys(w.group for w in wants):
         here = [w for w in wants if w.group == group]
         first = {w.column: w for w in reversed(here)}
         columns = [first[c] for c in dict.fromkeys(w.column for w in here)]
-        extra = [h for w in columns for h in honest(w)]
-        out += here + sorted(extra, key=lambda w: ORDER.index(w.row))
+        extra = [row for w in columns for row in reference_rows(w)]
+        out += here + sorted(extra, key=lambda w: order.index(w.row))
     return tuple(out)
-
-
-ORDER = (*BASELINES, "solver", "finer", "independent")
 
 
 def by_truncation(

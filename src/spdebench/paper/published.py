@@ -1,4 +1,4 @@
-"""The numbers that the paper prints, one line each (`published.csv`): what our own stand beside."""
+"""The numbers that the paper prints, one line each (`published.csv`)."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from functools import cache
 from importlib import resources
 
 from spdebench.equations import Equation
+from spdebench.models import MODELS
 from spdebench.tasks import TASK_TEXT, Inputs
 
 COLUMNS = ("equation", "boundary", "noise", "sigma", "task", "J", "train_set", "test_set", "model", "metric")
@@ -17,20 +18,10 @@ COLUMNS = ("equation", "boundary", "noise", "sigma", "task", "J", "train_set", "
 METRICS = {"w12_paper": "w12", "inference_ms": "time_ms", "val": "val_rel_l2"}
 """Our name of a metric -> the csv's, where they differ."""
 
-TITLES = {
-    "ncde": "NCDE",
-    "nrde": "NRDE",
-    "ncde-fno": "NCDE-FNO",
-    "deeponet": "DeepONet",
-    "fno": "FNO",
-    "wno": "WNO",
-    "nspde": "NSPDE",
-    "nspde-s": "NSPDE-S",
-    "dlr-net": "DLR-Net",
-    "nors": "NORS",
-    "gt": "GT",
-}
-"""Our name of a model -> the paper's."""
+
+def title(model: str) -> str:
+    """The name of a model, or of the solver, in tables."""
+    return MODELS[model].title if model in MODELS else model
 
 
 @dataclass(frozen=True)
@@ -75,7 +66,7 @@ def find(table: str, columns: Mapping[str, str]) -> tuple[Published, ...]:
 
 
 def columns_of(equation: Equation, inputs: Inputs, model: str, metric: str) -> dict[str, str]:
-    """What the csv's columns say of a number; a table overrides what the paper calls otherwise."""
+    """The columns of a number in the csv; a table overrides those that the paper names differently."""
     noise = equation.noise.replace("_", "-") + ("-haar" if equation.basis == "haar" else "")
     return {
         "equation": equation.name,
@@ -86,6 +77,6 @@ def columns_of(equation: Equation, inputs: Inputs, model: str, metric: str) -> d
         "J": str(equation.truncation),
         "train_set": "",
         "test_set": "",
-        "model": TITLES.get(model, model),
+        "model": title(model),
         "metric": METRICS.get(metric, metric),
     }

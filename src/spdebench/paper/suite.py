@@ -45,7 +45,7 @@ class Configuration:
 
 
 @dataclass(frozen=True)
-class Row:
+class SuiteRow:
     """Configurations of one equation: all combinations of each of the ``choices``, one after the other."""
 
     name: str
@@ -64,10 +64,10 @@ class Row:
 
 PHI41: Choices = {"boundary": BOUNDARIES, "sigma": (0.1, 1.0), "truncation": J, "kappa": TASKS}
 
-SUITE: tuple[Row, ...] = (
-    Row("Phi41-S", "phi41", (PHI41,)),
-    Row("Phi41-L", "phi41", (PHI41,), n=12000),
-    Row(
+SUITE: tuple[SuiteRow, ...] = (
+    SuiteRow("Phi41-S", "phi41", (PHI41,)),
+    SuiteRow("Phi41-L", "phi41", (PHI41,), n=12000),
+    SuiteRow(
         "KdV",
         "kdv",
         (
@@ -75,13 +75,15 @@ SUITE: tuple[Row, ...] = (
             {"noise": ("q_wiener",), "truncation": J, "points": (256,)},
         ),
     ),
-    Row("Wave", "wave", ({"boundary": BOUNDARIES, "truncation": J, "kappa": TASKS},)),
-    Row("NSE", "nse", ({"truncation": J, "kappa": (0.0, 1.0)},)),
-    Row("Phi42", "phi42", ({"truncation": (2, 8, 32, 64, 128), "kappa": TASKS},)),
-    Row("Phi43", "phi43", ({},)),
-    Row("KPZ", "kpz", ({"coupling": (0.5, 0.05), "sigma": (0.1, 1.0), "truncation": J, "kappa": TASKS},)),
-    Row("Phi41-H", "phi41", ({"basis": ("haar",), "sigma": (1.0,), "truncation": J, "kappa": TASKS},), counted=False),
-    Row("NSE-D", "nse", ({"boundary": ("dirichlet",), "truncation": J, "kappa": (0.0, 1.0)},), counted=False),
+    SuiteRow("Wave", "wave", ({"boundary": BOUNDARIES, "truncation": J, "kappa": TASKS},)),
+    SuiteRow("NSE", "nse", ({"truncation": J, "kappa": (0.0, 1.0)},)),
+    SuiteRow("Phi42", "phi42", ({"truncation": (2, 8, 32, 64, 128), "kappa": TASKS},)),
+    SuiteRow("Phi43", "phi43", ({},)),
+    SuiteRow("KPZ", "kpz", ({"coupling": (0.5, 0.05), "sigma": (0.1, 1.0), "truncation": J, "kappa": TASKS},)),
+    SuiteRow(
+        "Phi41-H", "phi41", ({"basis": ("haar",), "sigma": (1.0,), "truncation": J, "kappa": TASKS},), counted=False
+    ),
+    SuiteRow("NSE-D", "nse", ({"boundary": ("dirichlet",), "truncation": J, "kappa": (0.0, 1.0)},), counted=False),
 )
 
 

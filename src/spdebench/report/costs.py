@@ -1,4 +1,4 @@
-"""Error against time: what a row of a table costs and how good it is, models beside baselines and the solver."""
+"""Error against inference time of the rows of a table: models, baselines and the solver."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
-import numpy as np
-
 from spdebench.models import MODELS
 from spdebench.paper.fill import Group
+from spdebench.records.record import FINER
+from spdebench.records.summary import MAIN, median
 from spdebench.report.style import BLUE, GREEN, GREY, log_axis, new_figure, plain, styled
-from spdebench.training.solver_row import FINER, SOLVER
+from spdebench.training.solver_row import SOLVER
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -22,12 +22,11 @@ if TYPE_CHECKING:
 Kind = Literal["model", "baseline", "solver"]
 COLOURS: dict[Kind, str] = {"model": BLUE, "baseline": GREY, "solver": GREEN}
 MARKS: dict[Kind, str] = {"model": "o", "baseline": "s", "solver": "D"}
-MAIN = "rel_l2"
 
 
 @dataclass(frozen=True)
 class Point:
-    """One row of a board: its name, its scores by seed, and ms a sample where it was timed."""
+    """One row: its name, its scores by seed, and the ms per sample where they were measured."""
 
     name: str
     values: tuple[float, ...]
@@ -36,13 +35,13 @@ class Point:
 
     @property
     def mean(self) -> float:
-        return float(np.mean(self.values))
+        return statistics.fmean(self.values)
 
 
 def point_of(group: Group, row: str, columns: Sequence[str] | None = None) -> Point | None:
     """A row's error (geometric mean over the columns of relative L2, or those given) and time; None where it lacks one.
 
-    Of the solver's rows the one that states its error, its distance to a finer solution, stands for it.
+    The solver's error is its distance to a finer solution.
     """
     chosen = group.columns if columns is None else columns
     wanted = [c for c in chosen if any(e.cell.metric == MAIN for e in group.column(c))]
@@ -63,16 +62,15 @@ def point_of(group: Group, row: str, columns: Sequence[str] | None = None) -> Po
 
 
 def _time(group: Group, row: str, model: str, columns: Sequence[str]) -> float | None:
-    """Of the solver the time of any of its rows."""
+    """The median over the columns; for the solver over all of its rows."""
     here = [e for c in columns for e in group.column(c) if e.inference_ms]
-    times = [e.inference_ms for e in here if (e.cell.model == SOLVER if model == SOLVER else e.cell.row == row)]
-    return statistics.median(t for t in times if t) if times else None
+    return median(e.inference_ms for e in here if (e.cell.model == SOLVER if model == SOLVER else e.cell.row == row))
 
 
 @styled
 def plot_cost(points: Sequence[Point], metric: str, title: str) -> Figure:
     """Error against inference time, both axes logarithmic; down and to the left is better."""
-    figure = new_figure(7.0, 4.2, plain(title), "inference a sample, in batches of 100;  bars: range over seeds")
+    figure = new_figure(7.0, 4.2, plain(title), "inference time per sample at batch 100;  bars: range over seeds")
     axes = figure.subplots()
     draw_costs(axes, points, metric)
     figure.draw_without_rendering()
@@ -89,7 +87,7 @@ def draw_costs(axes: Axes, points: Sequence[Point], metric: str) -> None:
             point.time or math.nan, point.mean, yerr=bars, fmt=MARKS[point.kind], color=COLOURS[point.kind],
             markersize=5, elinewidth=0.8,
         )  # fmt: skip
-    axes.set(xlabel="ms a sample", ylabel=plain(metric))
+    axes.set(xlabel="ms per sample", ylabel=plain(metric))
     times = [p.time for p in points if p.time]
     log_axis(axes, "x", times)
     log_axis(axes, "y", [v for p in points for v in p.values])
@@ -99,7 +97,7 @@ def draw_costs(axes: Axes, points: Sequence[Point], metric: str) -> None:
 
 
 def label_costs(axes: Axes, points: Sequence[Point]) -> None:
-    """Names beside their marks, moved up or down until they touch neither each other nor a mark."""
+    """Names next to their marks, moved up or down until they touch neither each other nor a mark."""
     from matplotlib.transforms import Bbox
 
     marks = (axes.transData.transform((p.time, p.mean)) for p in points if p.time)

@@ -1,4 +1,4 @@
-"""How far the published numbers are filled, how ours stand beside them, and whether networks were needed at all."""
+"""How many published numbers have a run, how ours compare with them, and whether networks were needed at all."""
 
 from __future__ import annotations
 
@@ -10,10 +10,11 @@ from dataclasses import dataclass, field
 
 from spdebench.models import MODELS
 from spdebench.paper import published
+from spdebench.paper.comparison import VERDICTS, PublishedComparison
 from spdebench.paper.fill import Entry, Filled
-from spdebench.paper.layout import BASELINES
-from spdebench.paper.standing import VERDICTS, Standing
-from spdebench.report.costs import MAIN
+from spdebench.paper.layout import baselines
+from spdebench.paper.published import title
+from spdebench.records.summary import MAIN
 from spdebench.report.markup import md_table, paragraph
 from spdebench.training.solver_row import SOLVER
 
@@ -24,9 +25,11 @@ def trained(entry: Entry) -> bool:
     return entry.cell.model != SOLVER and MODELS[entry.cell.model].trainable
 
 
-def coverage(tables: Sequence[Filled], found: Mapping[str, list[Standing]], figures: Sequence[Filled]) -> list[str]:
-    """Blocks of Markdown: sentences that count, tables and figures with what they have."""
-    every = [s for standing in found.values() for s in standing]
+def coverage(
+    tables: Sequence[Filled], found: Mapping[str, list[PublishedComparison]], figures: Sequence[Filled]
+) -> list[str]:
+    """Blocks of Markdown: counts in sentences, then tables and figures with what they have."""
+    every = [s for compared in found.values() for s in compared]
     wanted = len(published.numbers())
     header = ["table", "in the paper", "filled", *(f"{k} seed{'s' * (k > 1)}" for k in range(1, SEEDS + 1)), "above"]
     rows = [_covered(f, found[f.table.name]) for f in tables if any(e.cell.published_keys for e in f.entries)]
@@ -41,31 +44,31 @@ def coverage(tables: Sequence[Filled], found: Mapping[str, list[Standing]], figu
     ]
 
 
-def _counted(every: Sequence[Standing], wanted: int) -> list[str]:
+def _counted(every: Sequence[PublishedComparison], wanted: int) -> list[str]:
     lines = [
         f"**{len(every)} of the {wanted} published numbers have a run of ours**, "
         f"{sum(1 for s in every if not s.entry.missing)} of them with all {SEEDS} seeds."
     ]
     if not every:
         return lines
-    times, far = sum(not s.compared for s in every), sum(s.far for s in every)
+    times, far = sum(not s.compared for s in every), sum(s.far_below for s in every)
     above = Counter(s.verdict for s in every if s.above)
     silent, partly, _ = (above[name] for name in VERDICTS)
     lines.append(
-        f"{len(every) - times - above.total()} lie at or below the published mean + 2 s.d. ({far} under a quarter of "
-        f"it); {above.total()} above it, {silent} of these unexplained and {partly} explained in part; {times} are "
-        "times, which were taken on other devices and are not compared."
+        f"{len(every) - times - above.total()} lie at or below the published mean + 2 s.d. ({far} of them below a "
+        f"quarter of the mean); {above.total()} lie above it, {silent} of them unexplained and {partly} explained in "
+        f"part; {times} are inference times, which were measured on other devices and are not compared."
     )
     main = [s for s in every if s.entry.cell.metric == MAIN]
     if ratios := [r for s in main if (r := s.entry.ratio) and math.isfinite(r)]:
         lines.append(
-            f"Relative L2 alone: {sum(not s.above for s in main)} of {len(main)} at or below; ours / published "
-            f"{statistics.geometric_mean(ratios):.2g} (geometric mean)."
+            f"Of the relative L2 errors, {sum(not s.above for s in main)} of {len(main)} lie at or below; ours / "
+            f"published is {statistics.geometric_mean(ratios):.2g} in the geometric mean."
         )
     return lines
 
 
-def _covered(filled: Filled, found: Sequence[Standing]) -> list[str]:
+def _covered(filled: Filled, found: Sequence[PublishedComparison]) -> list[str]:
     keys = sum(1 for e in filled.entries if e.cell.published_keys)
     seeds = Counter(min(s.entry.seeds_done, SEEDS) for s in found)
     above = sum(s.above for s in found)
@@ -88,13 +91,14 @@ class _Problem:
 
 
 def _beaten(tables: Sequence[Filled]) -> list[str]:
-    """On how many problems a regression without a network is ahead of every trained model that any table has there."""
+    """On how many problems a regression has a smaller error than every trained model of any table."""
+    regressions = set(map(title, baselines()))
     problems: dict[tuple[str, ...], _Problem] = {}
     for group in (g for f in tables for g in f.groups):
         for column in group.columns:
             filled = [e for e in group.column(column) if e.mean is not None and e.cell.metric == MAIN]
             here = [e for e in filled if e.cell.part == "test"]
-            plain = [e for e in here if e.cell.row in BASELINES]
+            plain = [e for e in here if e.cell.row in regressions]
             if not plain:
                 continue
             key = tuple(d for e in plain for d in e.digests)
@@ -104,15 +108,15 @@ def _beaten(tables: Sequence[Filled]) -> list[str]:
     known = [p for p in problems.values() if p.networks]
     if not known:
         return []
-    words = []
+    counts = []
     for equation in dict.fromkeys(p.equation for p in known):
         its = [p for p in known if p.equation == equation]
         lonely = sum(p.ahead and len(p.networks) == 1 for p in its)
-        alone = f" ({lonely} with one network only)" if lonely else ""
-        words.append(f"{equation} {sum(p.ahead for p in its)} of {len(its)}{alone}")
+        single = f" ({lonely} with one network only)" if lonely else ""
+        counts.append(f"{equation} {sum(p.ahead for p in its)} of {len(its)}{single}")
     return [
-        "Regression without a network (`linear` or `trees`) is ahead of every trained model on "
-        f"{sum(p.ahead for p in known)} of {len(known)} problems (data and task): {', '.join(words)}.",
-        "It has the kernel of the data's own scheme, which no one has outside a benchmark; so has DLR-Net. "
-        "`phi41-forms` has the same with the exact semigroup.",
+        "Regression without a network (`linear` or `trees`) has a smaller error than every trained model on "
+        f"{sum(p.ahead for p in known)} of {len(known)} problems (data and task): {', '.join(counts)}.",
+        "It uses the kernel of the scheme that made the data, which is unknown for real data; so does DLR-Net. "
+        "`phi41-forms` shows the same models with the exact heat kernel.",
     ]

@@ -10,7 +10,8 @@ from html import escape
 
 from spdebench.errors import one_line
 from spdebench.paper.fill import Filled, Group
-from spdebench.report.numbers import count, heading, is_best, multiple, number, ours, probability, remarks, theirs
+from spdebench.records.summary import count, number, probability
+from spdebench.report.numbers import heading, is_best, measured, multiple, published, remarks
 
 
 # --- markdown -----------------------------------------------------------------------------------------------------
@@ -39,8 +40,8 @@ def _md_cell(filled: Filled, group: Group, row: str, column: str) -> str:
     entry = group.entries.get((row, column))
     if entry is None:
         return ""
-    first = f"**{ours(entry)}**" if is_best(filled, group, row, column) else ours(entry)
-    return " / ".join(word for word in (first, " ".join(filter(None, (theirs(entry), multiple(entry))))) if word)
+    first = f"**{measured(entry)}**" if is_best(filled, group, row, column) else measured(entry)
+    return " / ".join(word for word in (first, " ".join(filter(None, (published(entry), multiple(entry))))) if word)
 
 
 def md_table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
@@ -96,7 +97,7 @@ def tex(value: str) -> str:
 
 
 def latex(filled: Filled) -> str:
-    """A table environment: one tabular a group, two columns (ours, published) a column."""
+    """A table environment: one tabular per group, two columns (ours, published) per column of the table."""
     out = [
         "% needs the packages booktabs and graphicx",
         r"\begin{table}",
@@ -125,16 +126,16 @@ def _latex_group(filled: Filled, group: Group) -> list[str]:
         cells = [tex(row), count(group.parameters(row)), "" if ms is None else number(ms)]
         for column in group.columns:
             entry = group.entries.get((row, column))
-            mine = "" if entry is None else tex(ours(entry))
+            mine = "" if entry is None else tex(measured(entry))
             best = rf"\textbf{{{mine}}}" if is_best(filled, group, row, column) else mine
-            cells += [best, "" if entry is None else tex(theirs(entry))]
+            cells += [best, "" if entry is None else tex(published(entry))]
         out.append(" & ".join(cells) + r" \\")
     return [*out, r"\bottomrule", r"\end{tabular}}"]
 
 
 # --- html ---------------------------------------------------------------------------------------------------------
 def html(filled: Filled) -> str:
-    """A fragment: one section, one table a group; ``data-sort`` holds what a column is sorted by."""
+    """A fragment: one section, one table per group; ``data-sort`` holds what a column is sorted by."""
     out = [f'<section class="result" id="{escape(filled.table.name)}">', f"<h2>{escape(heading(filled))}</h2>"]
     out.append(f'<p class="source">Paper: <code>{escape(filled.table.source)}</code></p>')
     for group in filled.groups:
@@ -170,8 +171,8 @@ def _html_cell(filled: Filled, group: Group, row: str, column: str) -> str:
     title = f"{probability(found[0])} against {found[1]}" if found else ""
     if entry.missing:
         title = "; ".join(word for word in (title, f"{entry.missing} runs missing: {entry.command}") if word)
-    inner = f"<strong>{escape(ours(entry))}</strong>" if best else escape(ours(entry))
-    if other := " ".join(filter(None, (theirs(entry), multiple(entry)))):
+    inner = f"<strong>{escape(measured(entry))}</strong>" if best else escape(measured(entry))
+    if other := " ".join(filter(None, (published(entry), multiple(entry)))):
         inner += f' <small class="published">{escape(other)}</small>'
     return _td(entry.mean, inner, title, raw=True, kind="best" if best else "")
 

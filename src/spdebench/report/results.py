@@ -1,20 +1,22 @@
-"""The results page: how far the published numbers are filled and how ours stand beside them, from records alone.
+"""The results page: our numbers against all published ones, as Markdown computed from run records.
 
-Markdown; the same records give the same bytes.
+The same records give the same bytes.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from collections.abc import Iterable, Sequence
 
 from spdebench.paper.base import Edition
 from spdebench.paper.catalogue import TABLES
-from spdebench.paper.fill import Entry, Filled, Group, Records, fill
-from spdebench.paper.standing import VERDICTS, Explanation, Standing, standings
+from spdebench.paper.comparison import VERDICTS, Explanation, PublishedComparison, comparisons
+from spdebench.paper.fill import Entry, Filled, Group, fill
+from spdebench.records import Record, Records
+from spdebench.records.record import TEST
+from spdebench.records.summary import rough
 from spdebench.report.coverage import SEEDS, coverage, trained
 from spdebench.report.markup import md, md_table, paragraph
-from spdebench.report.numbers import multiple, ours, rough, theirs
+from spdebench.report.numbers import measured, multiple, published
 from spdebench.training.solver_row import SOLVER
 
 COMMAND = "spdebench results --out docs/results.md --readme README.md"
@@ -22,22 +24,22 @@ COMMAND = "spdebench results --out docs/results.md --readme README.md"
 INTRODUCTION = f"""\
 # Results
 
-Written by `{COMMAND}` from the run records in `results/`; not by hand.
+Written by `{COMMAND}` from the run records in `results/`; do not edit it.
 Ours: mean ± s.d. over training seeds (number of seeds). Published: the paper's mean ± s.d. Ratio: ours / published.
 Data are in edition `paper`: the grid, step and scheme of the paper's text."""
 
 READING = """\
-Each line is a number of ours. *within*: at or below the published mean + 2 s.d. *ms*: time of one sample at batch 100,
-noise on the device, measured once, so that a tenth more or less means nothing. *speed*: the solver's time over the
-model's, both on that device at that batch; a larger batch favours the solver (phi41: 0.0008 ms a sample at 100,000,
-`spdebench bench data`). Rows without a published number keep the others honest:
+Each line is one of our numbers. *within*: at or below the published mean + 2 s.d. *ms*: inference time per sample at
+batch 100, with the noise already on the device, measured once: differences of 10 % mean nothing. *speed*: the solver's
+time divided by the model's, both on that device at that batch; a larger batch favours the solver (phi41: 0.0008 ms per
+sample at 100,000, `spdebench bench data`). Reference rows without a published number:
 
 - `mean`: the mean of the training part; `linear`, `trees`: linear regression on the solution of the linear equation
-  and on its trees, with the kernel of the data's own scheme.
-- `solver`: the data's own solver. It made the data, so that its error is rounding, or what storage dropped.
-- `finer`: distance of the data to the same paths solved finer, the solver's true error; a model below it has learned
-  the scheme, not the equation.
-- `independent`: another ensemble of the same law."""
+  and on its trees, with the kernel of the scheme that made the data.
+- `solver`: the solver that made the data, so that its error is rounding, or comes from steps and points not stored.
+- `solver vs fine reference`: distance of the data to the solution with the same noise on a finer grid and step, the
+  solver's true error. A model with a smaller error has fitted the numerical scheme.
+- `independent ensemble`: other samples of the same law."""
 
 
 def page(records: Records, known: Iterable[Explanation] | None = None) -> str:
@@ -46,13 +48,13 @@ def page(records: Records, known: Iterable[Explanation] | None = None) -> str:
     tables = [f for f in filled if f.table.kind == "table"]
     figures = [f for f in filled if f.table.kind == "figure" and f.entries]
     known = None if known is None else tuple(known)
-    found = {f.table.name: standings(f, known) for f in tables}
+    found = {f.table.name: comparisons(f, known) for f in tables}
     sections = [
         [INTRODUCTION],
         coverage(tables, found, figures),
-        *_remarkable([s for standing in found.values() for s in standing]),
+        *_remarkable([s for compared in found.values() for s in compared]),
         ["## Numbers", READING],
-        *([section] for f in tables for section in _numbers(f, found[f.table.name], records)),
+        *([section] for f in tables for section in _numbers(f, found[f.table.name])),
         *_converged(records),
         _origin(records),
     ]
@@ -60,8 +62,8 @@ def page(records: Records, known: Iterable[Explanation] | None = None) -> str:
 
 
 # --- what is above, or far below ----------------------------------------------------------------------------------
-def _remarkable(found: Sequence[Standing]) -> list[list[str]]:
-    above, far = [s for s in found if s.above], [s for s in found if s.far]
+def _remarkable(found: Sequence[PublishedComparison]) -> list[list[str]]:
+    above, far = [s for s in found if s.above], [s for s in found if s.far_below]
     nothing = ["None." if found else "Nothing to compare yet."]
     sections = [["## Above the published mean + 2 s.d.", *(_reasons(above) or nothing)]]
     if far:
@@ -69,23 +71,26 @@ def _remarkable(found: Sequence[Standing]) -> list[list[str]]:
     return sections
 
 
-def _reasons(found: Sequence[Standing]) -> list[str]:
-    """A paragraph for each reason, and a table of its numbers; the least explained first."""
-    reasons: dict[tuple[str, str], list[Standing]] = {}
-    for standing in found:
-        text = standing.explanation.text if standing.explanation else ""
-        reasons.setdefault((standing.verdict, text), []).append(standing)
+def _reasons(found: Sequence[PublishedComparison]) -> list[str]:
+    """A paragraph per reason, and a table of its numbers; the least explained first."""
+    reasons: dict[tuple[str, str], list[PublishedComparison]] = {}
+    for compared in found:
+        text = compared.explanation.text if compared.explanation else ""
+        reasons.setdefault((compared.verdict, text), []).append(compared)
     blocks = []
     for (verdict, reason), cells in sorted(reasons.items(), key=lambda pair: VERDICTS.index(pair[0][0])):
         header = ["table", "cell", "ours", "published", "ratio"]
-        rows = [[f"`{e.cell.table}`", e.cell.label, ours(e), theirs(e), multiple(e)] for e in (s.entry for s in cells)]
+        rows = [
+            [f"`{e.cell.table}`", e.cell.label, measured(e), published(e), multiple(e)]
+            for e in (s.entry for s in cells)
+        ]
         blocks += [paragraph(f"**{verdict}.** {reason}"), md_table(header, rows)]
     return blocks
 
 
 # --- the numbers --------------------------------------------------------------------------------------------------
-def _numbers(filled: Filled, found: Sequence[Standing], records: Records) -> list[str]:
-    """A section for a table with any run: its notes, a Markdown table for each group, a line a number."""
+def _numbers(filled: Filled, found: Sequence[PublishedComparison]) -> list[str]:
+    """A section for a table with any run: its notes, and per group a Markdown table with one line per number."""
     groups = [g for g in filled.groups if any(e.values for e in g.entries.values())]
     if not groups:
         return []
@@ -98,74 +103,74 @@ def _numbers(filled: Filled, found: Sequence[Standing], records: Records) -> lis
         rows = []
         for entry in (e for column in group.columns for e in group.column(column) if e.values):
             first = entry.digests not in timed  # several metrics of the same runs have one time
-            rows.append([*_line(entry, by_cell.get(id(entry))), *(_cost(entry, group, records) if first else ("", ""))])
+            rows.append([*_line(entry, by_cell.get(id(entry))), *(_cost(entry, group) if first else ("", ""))])
             timed |= {entry.digests} if entry.inference_ms else set()
         blocks += [*([f"**{group.name}**"] if group.name else []), md_table(header, rows)]
     return ["\n\n".join(blocks)]
 
 
-def _line(entry: Entry, standing: Standing | None) -> list[str]:
+def _line(entry: Entry, compared: PublishedComparison | None) -> list[str]:
     cell = entry.cell
     name = cell.row if trained(entry) else f"`{cell.row}`"
-    within = "" if standing is None or not standing.compared else "no" if standing.above else "yes"
-    return [cell.column, name, ours(entry), theirs(entry), multiple(entry), within]
+    within = "" if compared is None or not compared.compared else "no" if compared.above else "yes"
+    return [cell.column, name, measured(entry), published(entry), multiple(entry), within]
 
 
-def _cost(entry: Entry, group: Group, records: Records) -> tuple[str, str]:
-    """ms a sample, and the solver's time over it where one device took both."""
+def _cost(entry: Entry, group: Group) -> tuple[str, str]:
+    """ms per sample, and the solver's time divided by it where both were measured on one device."""
     if not entry.inference_ms:
         return "", ""
-    rival = next((e for e in group.column(entry.cell.column) if e.cell.model == SOLVER and e.cell.part == "test"), None)
+    rival = next((e for e in group.column(entry.cell.column) if e.cell.model == SOLVER and e.cell.part == TEST), None)
     ms = rough(entry.inference_ms)
     if entry.cell.model == SOLVER or rival is None or not rival.inference_ms:
         return ms, ""
-    if _devices(entry, records) != _devices(rival, records):
+    if _devices(entry) != _devices(rival):
         return ms, ""
     return ms, f"x{rough(rival.inference_ms / entry.inference_ms)}"
 
 
-def _devices(entry: Entry, records: Records) -> set[str]:
-    return {_of(records[d], "device") for d in entry.digests}
+def _devices(entry: Entry) -> set[str | None]:
+    return {r.provenance.device for r in entry.records}
 
 
 def _converged(records: Records) -> list[list[str]]:
-    """Cells of edition converged that have runs; the paper has no such numbers, so that nothing stands beside them."""
+    """Cells of edition converged that have runs; the paper has no such numbers to compare with."""
     edition: Edition = "converged"
-    solved = (d.get("fields", {}).get("edition") for r in records.values() for d in r.get("datasets", []))
+    solved = (d.get("fields", {}).get("edition") for r in records.values() for d in r.datasets)
     if edition not in solved:
         return []
     rows = [
-        [f"`{e.cell.table}`", e.cell.label, ours(e), theirs(e)]
+        [f"`{e.cell.table}`", e.cell.label, measured(e), published(e)]
         for f in (fill(table, records, SEEDS, edition) for table in TABLES if table.kind == "table")
         for e in f.entries
         if e.values
     ]
-    about = "The same equations on the same paths, resolved; published numbers are those of edition `paper`."
+    about = "The same equations with the same noise on finer grids and steps; published numbers are of edition `paper`."
     return [["## Edition converged", about, md_table(["table", "cell", "ours", "published"], rows)]] if rows else []
 
 
 # --- where it comes from ------------------------------------------------------------------------------------------
 def _origin(records: Records) -> list[str]:
     """Devices, versions, commits and days of the runs."""
-    kinds: dict[tuple[str, ...], list[Mapping[str, Any]]] = {}
+    kinds: dict[tuple[str, ...], list[Record]] = {}
     for record in records.values():
-        key = tuple(_of(record, name) for name in ("device", "spdebench", "torch", "commit"))
+        made = record.provenance
+        key = tuple(_known(word) for word in (made.device, made.spdebench, made.torch, made.commit))
         kinds.setdefault(key, []).append(record)
     rows = []
     for key, group in sorted(kinds.items()):
-        days = sorted(_of(r, "started")[:10] for r in group)
-        hours = sum(float(r.get("training_seconds") or 0.0) for r in group) / 3600
+        days = sorted(_known(r.provenance.started and r.provenance.started[:10]) for r in group)
+        hours = sum(r.training_seconds or 0.0 for r in group) / 3600
         span = days[0] if days[0] == days[-1] else f"{days[0]} to {days[-1]}"
         commit = key[3][:12] + "+" * key[3].endswith("+")
         rows.append([key[0], str(len(group)), f"{hours:.1f}", span, key[1], key[2], commit])
     header = ["device", "runs", "hours of training", "days", "spdebench", "torch", "commit"]
     about = (
-        f"{len(records)} run records. Hours are summed over runs, which were made side by side. A commit with + had "
-        "changes that were not committed yet."
+        f"{len(records)} run records. Hours are summed over runs, some of which ran at the same time. A commit with + "
+        "had changes that were not committed yet."
     )
     return ["## Runs", about, *([md_table(header, rows)] if rows else [])]
 
 
-def _of(record: Mapping[str, Any], key: str) -> str:
-    value = (record.get("provenance") or {}).get(key)
-    return "not recorded" if value is None else str(value)
+def _known(word: str | None) -> str:
+    return "not recorded" if word is None else word

@@ -1,7 +1,7 @@
-"""A filled table in five formats: ours, the published number beside it, what is missing and how to get it.
+"""A filled table in five formats: our numbers next to the published ones, what is missing and how to get it.
 
-Text for a number: mean ± s.d. over seeds (number of seeds), a star before the best of its column; beneath or beside it
-the published one and ours as a multiple of it. ``-`` stands for a number that is not there yet.
+A number is written as mean ± s.d. over seeds (number of seeds), with a star if it is the best of its column; below or
+next to it stand the published number and ours as a multiple of it. ``-`` stands for a number that is missing.
 """
 
 from __future__ import annotations
@@ -12,8 +12,9 @@ from collections.abc import Callable
 
 from spdebench.errors import one_line, unknown
 from spdebench.paper.fill import Filled, Group
+from spdebench.records.summary import count, number, probability
 from spdebench.report.markup import html, latex, markdown
-from spdebench.report.numbers import count, heading, is_best, multiple, number, ours, probability, remarks, theirs
+from spdebench.report.numbers import heading, is_best, measured, multiple, published, remarks
 
 WIDTH = 120
 
@@ -27,7 +28,7 @@ def render(filled: Filled, format: str = "text") -> str:
 
 # --- text ---------------------------------------------------------------------------------------------------------
 def text(filled: Filled) -> str:
-    """Plain columns of at most 120 characters; too many columns go on below."""
+    """Plain columns in lines of at most 120 characters; further columns follow below."""
     out = [heading(filled), f"paper: {filled.table.source}", ""]
     for group in filled.groups:
         out += [*([group.name] if group.name else []), *_text_group(filled, group), ""]
@@ -44,7 +45,7 @@ def _text_group(filled: Filled, group: Group) -> list[str]:
     left += [["  best", "", ""]]
     left[0] = ["model", "params", "ms"]
     columns = [_text_column(filled, group, column) for column in group.columns]
-    last = len(left) - 1  # lines of the paper and of the best are left out where they say nothing
+    last = len(left) - 1  # empty lines of the paper and of the best are left out
     kept = [k for k in range(len(left)) if (k % 2 and k < last) or k == 0 or any(c[k] for c in columns)]
     left, columns = [left[k] for k in kept], [[c[k] for k in kept] for c in columns]
     used = [k for k in range(3) if k == 0 or any(line[k] for line in left[1:])]
@@ -57,7 +58,7 @@ def _text_group(filled: Filled, group: Group) -> list[str]:
 
 
 def _text_column(filled: Filled, group: Group, column: str) -> list[str]:
-    """Header, two lines a row (ours, the paper's), and the significance of the best."""
+    """Header, two lines per row (ours, the paper's), and the significance of the best."""
     lines = [column]
     for row in group.rows:
         entry = group.entries.get((row, column))
@@ -65,8 +66,8 @@ def _text_column(filled: Filled, group: Group, column: str) -> list[str]:
             lines += ["", ""]
             continue
         star = "*" if is_best(filled, group, row, column) else " "
-        other = "  ".join(word for word in (theirs(entry), multiple(entry)) if word)
-        lines += [star + ours(entry), f" {other}" if other else ""]
+        other = "  ".join(word for word in (published(entry), multiple(entry)) if word)
+        lines += [star + measured(entry), f" {other}" if other else ""]
     found = filled.significance.get((group.name, column))
     return [*lines, f" {probability(found[0])}" if found else ""]
 
@@ -111,7 +112,7 @@ FIELDS = (
 
 
 def tidy(filled: Filled) -> list[dict[str, object]]:
-    """One dictionary a cell, keys as in `FIELDS`."""
+    """One dictionary per cell, keys as in `FIELDS`."""
     out: list[dict[str, object]] = []
     for e in filled.entries:
         c = e.cell

@@ -10,6 +10,7 @@ from spdebench import spec
 from spdebench.engines.locks import locked as locked
 from spdebench.errors import UserError
 from spdebench.files import write_text
+from spdebench.records import Record
 
 
 def checkpoint_file(folder: Path, name: str) -> Path:
@@ -67,6 +68,15 @@ def read_json(path: Path) -> Any:
         raise UserError(f"{path} is not there") from None
     except (OSError, ValueError) as error:
         raise UserError(f"{path} cannot be read ({error}); train the run again") from None
+
+
+def read_record(path: Path) -> Record:
+    """The record in a run's folder."""
+    values = read_json(path)
+    try:
+        return Record.from_dict(values)
+    except UserError as error:
+        raise UserError(f"{path} is not a run record ({error}); train the run again") from None
 
 
 def write_json(path: Path, value: Any) -> None:

@@ -28,9 +28,10 @@ from spdebench.errors import UserError
 from spdebench.metrics import Scores
 from spdebench.models import OperatorModel
 from spdebench.models.features import evaluation_batch
+from spdebench.records import Record
 from spdebench.tasks import Batch, Setting
 from spdebench.training import checkpoints
-from spdebench.training.folder import checkpoint_file, read_json, read_log
+from spdebench.training.folder import checkpoint_file, read_json, read_log, read_record
 from spdebench.training.identity import RunSpec, from_dict
 
 
@@ -85,13 +86,12 @@ class Run:
         return float(value) if isinstance(value, int | float) else None
 
     @property
-    def record(self) -> dict[str, Any]:
+    def record(self) -> Record:
         if not self.finished:
             raise UserError(f"{self.path} is not finished; repeat its train command to continue")
-        record = read_json(self.file("record.json"))
-        found = record.get("digest") if isinstance(record, dict) else None
-        if found != self.spec.digest:
-            raise UserError(f"{self.file('record.json')} belongs to run {found}; train it again")
+        record = read_record(self.file("record.json"))
+        if record.digest != self.spec.digest:
+            raise UserError(f"{self.file('record.json')} belongs to run {record.digest}; train it again")
         return record
 
     @property

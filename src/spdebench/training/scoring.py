@@ -6,8 +6,8 @@ import math
 import os
 import statistics
 import time
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import torch
@@ -20,10 +20,11 @@ from spdebench.metrics import Scores, evaluate
 from spdebench.models import OperatorModel
 from spdebench.models.features import evaluation_batch
 from spdebench.progress import Progress
+from spdebench.records import MetricValue, PartScores, Provenance, Record
+from spdebench.records.codec import decode
 from spdebench.tasks import Part
 from spdebench.timing import wait_for_device
 from spdebench.training.folder import locked, write_json
-from spdebench.training.identity import VERSION
 from spdebench.training.run import Run
 
 BATCH = 100  # the paper's batch for inference times
@@ -90,49 +91,55 @@ def finish(run: Run, part: Part, device: str, *, keep_predictions: bool = True) 
             np.save(file, prediction.numpy())
     write_text(run.file("scores.json"), scores.to_json())
     best = run.best
-    record = {
-        "version": VERSION,
-        "digest": run.spec.digest,
-        "name": run.name,
-        "model": run.spec.model,
-        "config": run.spec.config,
-        "counts": model.counts(),
-        "datasets": list(run.spec.datasets),
-        "task": run.spec.task,
-        "options": run.spec.options,
-        "val": best["val"],
-        "best_epoch": best["best_epoch"],
-        "epochs": best["epochs"],
-        **summary(scores),
-        "shifts": {},
-        "inference_ms": float(f"{ms:.4g}"),
-        "inference_batch": together,
-        "training_seconds": best["seconds"],
-        "peak_memory_mb": best["peak_memory_mb"],
-        "provenance": best["provenance"],
-    }
-    if run.spec.initial:
-        record["initial"] = run.spec.initial
-    write_json(run.file("record.json"), record)
+    counts = model.counts()
+    record = Record(
+        digest=run.spec.digest,
+        name=run.name,
+        model=run.spec.model,
+        config=run.spec.config,
+        datasets=run.spec.datasets,
+        task=run.spec.task,
+        options=run.spec.options,
+        initial=run.spec.initial,
+        parameters=counts["parameters"],
+        real_parameters=counts["real"],
+        val=best["val"],
+        best_epoch=best["best_epoch"],
+        epochs=best["epochs"],
+        scores=metric_values(scores),
+        samples=sample_errors(scores),
+        inference_ms=rounded(ms),
+        inference_batch=together,
+        training_seconds=best["seconds"],
+        peak_memory_mb=best["peak_memory_mb"],
+        provenance=decode(Provenance, best["provenance"], "provenance"),
+    )
+    write_json(run.file("record.json"), record.to_dict())
 
 
-def summary(scores: Scores) -> dict[str, Any]:
-    """Values with intervals, and the relative L2 error of each sample; what is not finite is null."""
+def metric_values(scores: Scores) -> dict[str, MetricValue]:
+    """Values with their intervals; NaN for a value that is not finite."""
     return {
-        "scores": {
-            row["metric"]: {key: _finite(row[key]) for key in ("value", "low", "high")} for row in scores.rows()
-        },
-        "samples": {"rel_l2": [rounded(x) for x in scores["rel_l2"].samples]},  # type: ignore[union-attr]
+        row["metric"]: MetricValue(
+            row["value"] if math.isfinite(row["value"]) else math.nan, _finite(row["low"]), _finite(row["high"])
+        )
+        for row in scores.rows()
     }
+
+
+def sample_errors(scores: Scores) -> dict[str, tuple[float, ...]]:
+    """The relative L2 error of each sample."""
+    samples = scores["rel_l2"].samples
+    return {"rel_l2": () if samples is None else tuple(rounded(x) for x in samples)}
 
 
 def _finite(value: float | None) -> float | None:
     return None if value is None or not math.isfinite(value) else float(value)
 
 
-def rounded(value: float) -> float | None:
-    """Four digits; None where it is not finite."""
-    return float(f"{value:.4g}") if math.isfinite(value) else None
+def rounded(value: float) -> float:
+    """Four digits; NaN where it is not finite."""
+    return float(f"{value:.4g}") if math.isfinite(value) else math.nan
 
 
 # --- other data than it was trained on ----------------------------------------------------------------------------
@@ -174,7 +181,7 @@ def check_part(run: Run, part: Part) -> None:
         )
 
 
-def score_on(run: Run, part: Part, label: str, *, device: str = "cpu") -> dict[str, Any]:
+def score_on(run: Run, part: Part, label: str, *, device: str = "cpu") -> PartScores:
     """Score a finished run on another part, ``task.part("test", other)``, and add that to its record under ``label``.
 
     What was scored under this label on the same data is not scored again.
@@ -183,15 +190,13 @@ def score_on(run: Run, part: Part, label: str, *, device: str = "cpu") -> dict[s
     check_part(run, part)
     if len(part) < LEAST:
         raise UserError(f"{label}: {len(part)} samples; at least {LEAST} are needed to score")
-    identities = [d.identity for d in part.datasets]
-    dataset = identities[0] if len(identities) == 1 else identities
-    before = run.record["shifts"].get(label)
-    if before and (before["dataset"], before["part"], before["n"]) == (dataset, part.name, len(part)):
+    datasets = tuple(d.identity for d in part.datasets)
+    before = run.record.shifts.get(label)
+    if before and (before.datasets, before.part, before.n) == (datasets, part.name, len(part)):
         return before
     _, scores = score_part(run.model.to(device), part)
-    entry = {"dataset": dataset, "part": part.name, "n": len(part), **summary(scores)}
+    entry = PartScores(metric_values(scores), sample_errors(scores), datasets, part.name, len(part))
     with locked(Path(run.path)):
-        record = run.record
-        record["shifts"][label] = entry
-        write_json(run.file("record.json"), record)
+        record = replace(run.record, shifts={**run.record.shifts, label: entry})
+        write_json(run.file("record.json"), record.to_dict())
     return entry

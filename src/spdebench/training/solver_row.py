@@ -1,11 +1,12 @@
-"""The solver as a row of a table: its time on the device and batch that models are timed on, and the error it makes.
+"""The solver as a row of a table: its error, and its time on the device and batch that models are timed on.
 
-A record like that of a run, model ``solver``:
-  scores              solving again from the stored u0 and dw, against the stored u (0 up to rounding where storage
-                      dropped nothing; wave and nse store fewer steps, nse fewer points than they solve)
-  shifts.finer        the stored u against the same paths solved finer (edition converged; there, twice the sub-steps)
-  shifts.independent  an independent ensemble of the same law: what a perfect law scores at this sample size
-  inference_ms        ms a sample for a batch of 100 (or the test part, if smaller), from u0 and dw on the device
+Its record is like that of a run, with the model ``solver``:
+  scores              the equation solved again from the stored u0 and dw, against the stored u (0 up to rounding where
+                      the file stores every step and point; wave stores fewer steps, nse fewer steps and points)
+  shifts.finer        the stored u against a finer solution with the same noise (edition converged; where the data are
+                      that edition already, twice the sub-steps)
+  shifts.independent  an independent ensemble of the same law: what a model with exactly the right law would score
+  inference_ms        ms per sample for a batch of 100 (or the test part, if smaller), from u0 and dw on the device
 """
 
 from __future__ import annotations
@@ -25,15 +26,16 @@ from spdebench import spec
 from spdebench.data import Dataset, DatasetSpec
 from spdebench.equations import Equation
 from spdebench.errors import folding_known
-from spdebench.metrics import Scores, evaluate
+from spdebench.metrics import evaluate
 from spdebench.metrics.evaluate import PAPER
+from spdebench.records import MetricValue, PartScores, Provenance, Record
+from spdebench.records.record import FINER, INDEPENDENT
 from spdebench.solvers import simulate, solve
 from spdebench.tasks import Part, TaskSpec
 from spdebench.timing import wait_for_device
 from spdebench.training.provenance import provenance
 
 SOLVER = "solver"
-FINER, INDEPENDENT = "finer", "independent"
 VERSION = 1
 BATCH = 100
 METRICS = (*PAPER, "w12", "std_ratio")
@@ -63,7 +65,7 @@ class SolverSpec:
         return f"{SOLVER}-{self.dataset.equation.name}-{self.digest}"
 
 
-def measure(wanted: SolverSpec, dataset: Dataset, device: str = "cpu") -> dict[str, Any]:
+def measure(wanted: SolverSpec, dataset: Dataset, device: str = "cpu") -> Record:
     """The record of the solver on the test part of a dataset."""
     start = time.perf_counter()
     task = spec.build(TaskSpec, wanted.task, "task")
@@ -72,9 +74,10 @@ def measure(wanted: SolverSpec, dataset: Dataset, device: str = "cpu") -> dict[s
     scored = Part("test", [dataset], [rows], every=task.every, stride=task.stride)
     truth = scored.u
 
-    def score(u: Tensor, against: Tensor) -> dict[str, Any]:
+    def score(u: Tensor, against: Tensor) -> PartScores:
         found = evaluate(u, against, scored.grid, metrics=METRICS, times=scored.times, resamples=0)
-        return {"scores": _values(found), "samples": {"rel_l2": _rounded(found["rel_l2"].samples)}}
+        values = {name: MetricValue(float(s.value)) for name, s in found.items()}
+        return PartScores(values, {"rel_l2": _rounded(found["rel_l2"].samples)})
 
     def thin(u: Tensor) -> Tensor:
         points = [slice(None, None, task.stride)] * scored.grid.dim
@@ -88,26 +91,23 @@ def measure(wanted: SolverSpec, dataset: Dataset, device: str = "cpu") -> dict[s
         finer = thin(_simulated(_finer(eq), seed, rows.tolist(), dataset.spec.chunk, device))
         fresh = range(len(dataset), len(dataset) + len(rows))
         independent = thin(_simulated(eq, seed, fresh, dataset.spec.chunk, device))
-    return {
-        "version": VERSION,
-        "digest": wanted.digest,
-        "name": wanted.name,
-        "model": SOLVER,
-        "config": {},
-        "counts": {"parameters": 0, "real": 0},
-        "datasets": list(wanted.datasets),
-        "task": wanted.task,
-        "options": {},
-        "val": None,
-        "best_epoch": 0,
-        "epochs": 0,
-        **own,
-        "shifts": {FINER: score(truth, finer), INDEPENDENT: score(independent, truth)},
-        "inference_ms": ms,
-        "training_seconds": 0.0,
-        "measuring_seconds": round(time.perf_counter() - start, 3),
-        "provenance": provenance(device),
-    }
+    return Record(
+        digest=wanted.digest,
+        name=wanted.name,
+        model=SOLVER,
+        config={},
+        datasets=wanted.datasets,
+        task=wanted.task,
+        parameters=0,
+        real_parameters=0,
+        scores=own.scores,
+        samples=own.samples,
+        shifts={FINER: score(truth, finer), INDEPENDENT: score(independent, truth)},
+        inference_ms=ms,
+        training_seconds=0.0,
+        measuring_seconds=round(time.perf_counter() - start, 3),
+        provenance=Provenance(**provenance(device)),
+    )
 
 
 def _finer(eq: Equation) -> Equation:
@@ -117,7 +117,7 @@ def _finer(eq: Equation) -> Equation:
 
 
 def _solved(eq: Equation, part: Part, device: str) -> tuple[Tensor, float]:
-    """u for the whole part, solved in batches, and the time of a sample."""
+    """u for the whole part, solved in batches, and the time per sample."""
     out = []
     with folding_known():
         for first in range(0, len(part), BATCH):
@@ -128,7 +128,7 @@ def _solved(eq: Equation, part: Part, device: str) -> tuple[Tensor, float]:
 
 
 def solver_time(eq: Equation, u0: Tensor, dw: Tensor) -> float:
-    """ms a sample of solving this batch: the median of a few after one that does not count."""
+    """Milliseconds per sample for solving this batch: the median of a few repeats after a warm-up."""
     times: list[float] = []
     for repeat in range(11):
         wait_for_device(dw.device)
@@ -147,9 +147,5 @@ def _simulated(eq: Equation, seed: int, rows: Sequence[int], chunk: int, device:
     return torch.cat([simulate(eq, seed, piece, device=device).u.cpu() for piece in pieces])
 
 
-def _values(scores: Scores) -> dict[str, dict[str, float | None]]:
-    return {name: {"value": float(score.value), "low": None, "high": None} for name, score in scores.items()}
-
-
-def _rounded(samples: np.ndarray | None) -> list[float]:
-    return [] if samples is None else [float(f"{x:.4g}") for x in samples]
+def _rounded(samples: np.ndarray | None) -> tuple[float, ...]:
+    return () if samples is None else tuple(float(f"{x:.4g}") for x in samples)

@@ -8,8 +8,7 @@ import pytest
 
 from spdebench.campaign import needs as module
 from spdebench.campaign import plan
-from spdebench.campaign.needs import Needs
-from spdebench.campaign.run import Means
+from spdebench.campaign.needs import Needs, RunSettings
 from tiny_tables import made_up, tiny_table
 
 
@@ -37,8 +36,8 @@ def test_a_gpu_is_shared_as_told_and_as_its_memory_allows(jobs, monkeypatch):
     monkeypatch.setattr(module, "_gpu_bytes", lambda device: 12e9)
     peak = {"0": made_up(job.spec, 0.1, peak_memory_mb=5000.0, provenance={"device": "cuda: X"})}
     assert Needs(peak, per_gpu=4).of(job, "cuda:0").gpus == pytest.approx(0.5)  # 1.2 x 5 GB of 12
-    assert Means(workers=6).sharing(2) == 3 and Means(workers=6, engine="ray").sharing(1) == 1
-    assert Means(workers=6, per_gpu=2).sharing(2) == 2
+    assert RunSettings(workers=6).runs_per_gpu(2) == 3 and RunSettings(workers=6, engine="ray").runs_per_gpu(1) == 1
+    assert RunSettings(workers=6, per_gpu=2).runs_per_gpu(2) == 2
 
 
 def test_one_seed_of_everything_first_or_simply_the_longest(jobs):

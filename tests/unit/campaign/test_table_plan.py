@@ -30,7 +30,7 @@ def test_states(tiny, tmp_path):
     done, finished, begun, tested, missing, _ = (j.spec for j in jobs)
     shifts = {"truncation=8": {"scores": {}}, "fresh": {"scores": {}}}
     (tmp_path / finished.name).mkdir()
-    (tmp_path / finished.name / "record.json").write_text(json.dumps(made_up(finished, 0.1)))
+    (tmp_path / finished.name / "record.json").write_text(json.dumps(made_up(finished, 0.1).to_dict()))
     (tmp_path / begun.name).mkdir()
     (tmp_path / begun.name / "last.pt").touch()
     (tmp_path / begun.name / "log.jsonl").write_text('{"epoch": 1}\n')
@@ -64,9 +64,9 @@ def test_cost_is_measured(tiny):
 def test_every_model_of_the_bank_has_a_committed_rate():
     from spdebench.campaign.rates import _committed
     from spdebench.paper.catalogue import TABLES
-    from spdebench.paper.layout import BASELINES
+    from spdebench.paper.layout import baselines
 
-    wanted = {w.model for t in TABLES for w in t.wants} - {"solver", *BASELINES}
+    wanted = {w.model for t in TABLES for w in t.wants} - {"solver", *baselines()}
     for device in ("cpu", "cuda"):
         assert wanted <= {row["model"] for row in _committed() if row["device"] == device}
 
@@ -105,16 +105,21 @@ def test_bad_budgets(text):
 def test_only(tiny):
     cells = tiny.cells(1)
     assert {c.model for c in plan.only(cells, "deeponet,mean")} == {"deeponet", "mean"}
-    assert {c.row for c in plan.only(cells, "solver")} == {"solver", "finer"}  # a model: all that its run gives
+    assert {c.row for c in plan.only(cells, "solver")} == {
+        "solver",
+        "solver vs fine reference",
+    }  # a model: all that its run gives
     assert {c.column for c in plan.only(cells, "moved")} == {"J=8", "fresh"}
     assert plan.only(cells, "") == cells
-    with pytest.raises(UserError, match="no cell is meant; the models here are deeponet, mean, linear, trees, solver"):
+    with pytest.raises(
+        UserError, match="no row matches 'nothing'; the models here are deeponet, mean, linear, trees, solver"
+    ):
         plan.only(cells, "nothing")
 
 
 def test_what_ran_beside_others_tells_epochs_and_no_rate(tiny):
     one = plan.jobs(plan.only(tiny.cells(1), "deeponet"), {})[0].spec
-    record = made_up(one, 0.1, epochs=2, training_seconds=1e6, beside=True)
+    record = made_up(one, 0.1, epochs=2, training_seconds=1e6, shared_device=True)
     rates, none = Rates({one.digest: record}, "cpu"), Rates({}, "cpu")
     assert rates.epochs(one) == pytest.approx(2.0)
     assert rates.seconds(one) / rates.epochs(one) == pytest.approx(none.seconds(one) / none.epochs(one))

@@ -13,12 +13,13 @@ import pytest
 from spdebench import engines
 from spdebench.campaign import plan, run
 from spdebench.campaign.deadline import Deadline
-from spdebench.campaign.run import Means, Places, fill_missing
+from spdebench.campaign.needs import RunSettings
+from spdebench.campaign.run import Places, fill_missing
 from spdebench.data import generate
 from spdebench.errors import UserError
-from spdebench.paper.fill import fill, value_of
+from spdebench.paper.fill import fill
 from spdebench.records import store as records
-from spdebench.records import times
+from spdebench.records.times import share_times
 from spdebench.training import Fit, checkpoints
 from tiny_tables import made_up, tiny_table
 
@@ -49,22 +50,22 @@ def test_everything_is_filled(whole):
     folder, outcomes = whole
     where = places(folder)
     assert {o.state for o in outcomes} == {"added"}, outcomes
-    seeds = [o.record["options"].get("seed", 0) for o in outcomes]
+    seeds = [o.record.options.get("seed", 0) for o in outcomes]
     assert seeds == sorted(seeds)  # one seed of everything first
     found = fill(tiny_table(), records.read(where.results), 2)
     assert not found.missing() and found.done == len(found.entries)
     group = found.groups[0]
     assert group.entries["DeepONet", "J=4"].seeds_done == 2 and group.entries["mean", "J=4"].seeds_done == 1
-    assert group.entries["solver", "J=4"].mean < 1e-6 < group.entries["finer", "J=4"].mean < 0.1
+    assert group.entries["solver", "J=4"].mean < 1e-6 < group.entries["solver vs fine reference", "J=4"].mean < 0.1
     assert group.inference_ms("solver") > 0 and group.inference_ms("DeepONet") > 0
     moved = found.groups[1].entries
     assert moved["DeepONet", "fresh"].samples.shape == (20,) and moved["DeepONet", "J=8"].samples.shape == (6,)
     assert all(j.status == "done" for j in todo(tiny_table().cells(2), where))
     record = records.read(where.results)[moved["DeepONet", "fresh"].digests[0]]
-    assert set(record["shifts"]) == {"truncation=8", "fresh"} and record["alone"]
+    assert set(record.shifts) == {"truncation=8", "fresh"} and record.exclusive_timing
     assert len(list((folder / "data").glob("*.parquet"))) == 3
     kept = {p.parent.name for p in (folder / "runs").glob("*/predictions.npy")}
-    assert kept == {o.name for o in outcomes if o.record["model"] != "solver" and not o.record["options"]["seed"]}
+    assert kept == {o.name for o in outcomes if o.record.model != "solver" and not o.record.options["seed"]}
 
 
 def test_a_second_time_nothing_is_made(copy, monkeypatch):
@@ -90,7 +91,7 @@ def test_a_further_shift_needs_no_training(copy, monkeypatch):
     monkeypatch.setattr(run, "train", lambda *a, **k: pytest.fail("trained again"))
     outcomes = fill_missing(todo(cells, copy), copy)
     assert [o.state for o in outcomes] == ["added", "added"]
-    assert all("again" in records.read(copy.results)[o.record["digest"]]["shifts"] for o in outcomes)
+    assert all("again" in records.read(copy.results)[o.record.digest].shifts for o in outcomes)
 
 
 def test_stopped_by_its_budget_and_continued_it_is_the_same(whole, tmp_path, monkeypatch):
@@ -113,9 +114,9 @@ def test_stopped_by_its_budget_and_continued_it_is_the_same(whole, tmp_path, mon
     assert records.read(where.results) == {} and [j.status for j in todo(cells, where)] == ["begun"]
     monkeypatch.setattr(Fit, "run_epoch", epoch)
     (outcome,) = fill_missing(todo(cells, where), where)
-    expected = records.read(places(whole[0]).results)[outcome.record["digest"]]
-    assert outcome.record["scores"] == expected["scores"] and outcome.record["samples"] == expected["samples"]
-    assert outcome.record["epochs"] == expected["epochs"] == 3
+    expected = records.read(places(whole[0]).results)[outcome.record.digest]
+    assert outcome.record.scores == expected.scores and outcome.record.samples == expected.samples
+    assert outcome.record.epochs == expected.epochs == 3
 
 
 def test_before_its_budget_ends_a_run_writes_what_it_has(whole, tmp_path, monkeypatch):
@@ -131,7 +132,7 @@ def test_before_its_budget_ends_a_run_writes_what_it_has(whole, tmp_path, monkey
     state = checkpoints.load(next((tmp_path / "runs").glob("*/last.safetensors")), unit.spec.digest)
     assert state["epoch"] == 2
     (outcome,) = fill_missing(todo(cells, where), where)
-    assert outcome.record["scores"] == records.read(places(whole[0]).results)[outcome.record["digest"]]["scores"]
+    assert outcome.record.scores == records.read(places(whole[0]).results)[outcome.record.digest].scores
 
 
 def test_the_clock_ends_a_run(tmp_path, monkeypatch):
@@ -178,7 +179,7 @@ def test_results_lost_on_the_way_keep_the_run(whole, tmp_path, monkeypatch):
 
     monkeypatch.setattr(records, "add", full)
     (outcome,) = fill_missing(todo(cells, where), where)
-    assert outcome.state == "kept" and "No space left" in outcome.message
+    assert outcome.state == "unrecorded" and "No space left" in outcome.message
     monkeypatch.setattr(records, "add", real)
     assert [j.status for j in todo(cells, where)] == ["finished"]
     assert [o.state for o in fill_missing(todo(cells, where), where)] == ["added"]
@@ -204,44 +205,45 @@ def test_one_failure_stops_nothing_else(whole, tmp_path, monkeypatch, capfd):
 
 
 def test_runs_side_by_side_and_their_times(whole, tmp_path):
-    """Two processes share the work; times are then taken again with nothing beside them."""
+    """Two processes share the work; times are then measured again while nothing else runs."""
     where = places(tmp_path)
     shutil.copytree(whole[0] / "data", where.data)
     cells = plan.only(tiny_table().cells(1), "mean,solver")
-    outcomes = fill_missing(todo(cells, where), where, Means(workers=2))
+    outcomes = fill_missing(todo(cells, where), where, RunSettings(workers=2))
     assert {o.state for o in outcomes} == {"added"} and len(outcomes) == 4
     lines = [json.loads(line) for line in (tmp_path / "results" / "phi41.jsonl").read_text().splitlines()]
-    assert not any(r.get("alone") for r in lines[:4])
-    assert [r["model"] for r in lines[4:] if r["alone"]] and {r["model"] for r in lines[4:]} == {"mean", "solver"}
+    assert not any(r.get("exclusive_timing") for r in lines[:4])
+    assert [r["model"] for r in lines[4:] if r["exclusive_timing"]] and {r["model"] for r in lines[4:]} == {
+        "mean",
+        "solver",
+    }
     found = records.read(where.results)
     for model in ("mean", "solver"):
-        assert len({r["inference_ms"] for r in found.values() if r["model"] == model}) == 1
+        assert len({r.inference_ms for r in found.values() if r.model == model}) == 1
 
 
-def test_a_time_taken_beside_other_runs_is_none(tmp_path):
-    """A record says that others ran beside it: until one of its kind is timed alone it has no time."""
+def test_a_time_measured_on_a_shared_device_is_none(tmp_path):
+    """Until one run of its kind is timed exclusively, a run that shared its device has no time."""
     cells = plan.only(tiny_table().cells(1), "mean")
-    beside, later = (made_up(cell.runs[0], 0.1, beside=True) for cell in cells[:2])
-    found = {r["digest"]: r for r in (beside, later)}
-    times.spread(found)
-    assert [r["inference_ms"] for r in found.values()] == [None, None]
-    assert value_of(beside, "inference_ms") is None
-    found = {beside["digest"]: beside, later["digest"]: later | {"alone": True, "inference_ms": 0.25}}
-    times.spread(found)
-    assert [r["inference_ms"] for r in found.values()] == [0.25, 0.25]
+    first, later = (made_up(cell.runs[0], 0.1, shared_device=True) for cell in cells[:2])
+    found = share_times({r.digest: r for r in (first, later)})
+    assert [r.value("inference_ms") for r in found.values()] == [None, None]
+    timed = dataclasses.replace(later, exclusive_timing=True, inference_ms=0.25)
+    found = share_times({r.digest: r for r in (first, timed)})
+    assert [r.inference_ms for r in found.values()] == [0.25, 0.25]
 
 
-def test_another_command_beside_is_company(whole, tmp_path):
-    """A run in progress anywhere in the folder: what ends meanwhile is not timed alone, and nothing is timed anew."""
+def test_while_another_command_runs_nothing_is_timed(whole, tmp_path):
+    """A run in progress anywhere in the folder: what ends meanwhile shared its device, and nothing is timed again."""
     where = places(tmp_path)
     shutil.copytree(whole[0] / "data", where.data)
     cells = plan.only(tiny_table().cells(1), "mean")
     with engines.locked(tmp_path / "runs" / "somebody-else"):
         assert {o.state for o in fill_missing(todo(cells, where), where)} == {"added"}
     found = records.read(where.results).values()
-    assert all(r.get("beside") and not r.get("alone") and r["inference_ms"] is None for r in found)
-    fill_missing(todo(cells, where), where)  # nothing to make, and now nothing beside it
-    assert all(r["inference_ms"] for r in records.read(where.results).values())
+    assert all(r.shared_device and not r.exclusive_timing and r.inference_ms is None for r in found)
+    fill_missing(todo(cells, where), where)  # nothing to make, and now nothing else runs
+    assert all(r.inference_ms for r in records.read(where.results).values())
 
 
 def test_a_mixture_is_trained_together_and_tested_apart(whole, tmp_path):
@@ -257,13 +259,13 @@ def test_a_mixture_is_trained_together_and_tested_apart(whole, tmp_path):
     cells = dataclasses.replace(table, wants=wants).cells(1)
     (outcome,) = fill_missing(todo(cells, where), where)
     assert outcome.state == "added", outcome.message
-    assert len(outcome.record["datasets"]) == 2 and len(outcome.record["samples"]["rel_l2"]) == 12
-    assert {label: len(s["samples"]["rel_l2"]) for label, s in outcome.record["shifts"].items()} == {
+    assert len(outcome.record.datasets) == 2 and len(outcome.record.samples["rel_l2"]) == 12
+    assert {label: len(s.samples["rel_l2"]) for label, s in outcome.record.shifts.items()} == {
         "truncation=4": 6,
         "truncation=8": 6,
     }
-    apart = [x for s in outcome.record["shifts"].values() for x in s["samples"]["rel_l2"]]
-    assert sorted(apart) == pytest.approx(sorted(outcome.record["samples"]["rel_l2"]), rel=1e-3)
+    apart = [x for s in outcome.record.shifts.values() for x in s.samples["rel_l2"]]
+    assert sorted(apart) == pytest.approx(sorted(outcome.record.samples["rel_l2"]), rel=1e-3)
 
 
 def test_data_are_made_once_between_processes(tmp_path):

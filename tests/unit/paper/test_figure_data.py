@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import shutil
 from pathlib import Path
@@ -10,7 +11,7 @@ import pytest
 
 from spdebench.campaign import plan, run
 from spdebench.campaign.run import Places, fill_missing
-from spdebench.paper import figure_data as keeps
+from spdebench.paper import figure_data
 from spdebench.paper.catalogue import table
 from spdebench.records import store as records
 from spdebench.training import open_run
@@ -54,21 +55,20 @@ def forget(where: Places) -> None:
 
 
 def _without(text: str) -> str:
-    return json.dumps({key: value for key, value in json.loads(text).items() if key != "kept"}) + "\n"
+    return json.dumps({key: value for key, value in json.loads(text).items() if key != "figure_data"}) + "\n"
 
 
 def test_the_first_seed_keeps_moments_and_the_second_does_not(made, cells):
     known = records.read(made / "results")
     first, second = (known[r.digest] for r in cells[0].runs)
-    assert set(first["kept"]) == {"moments"} and "kept" not in second
-    assert keeps.KEEPS["moments"].sound(first["kept"]["moments"])
+    assert first.figure_data.names == ("moments",) and not second.figure_data.names
     assert all(j.status == "done" for j in todo(cells, places(made)))
 
 
 def test_an_older_record_gets_its_block_without_training(copy, cells, monkeypatch):
     before = records.read(copy.results)
     forget(copy)
-    assert [j.keeps for j in todo(cells, copy)] == [("moments",), ()]
+    assert [j.figure_data for j in todo(cells, copy)] == [("moments",), ()]
     monkeypatch.setattr(run, "train", lambda *a, **k: pytest.fail("trained again"))
     (outcome,) = fill_missing(todo(cells, copy), copy)
     assert outcome.state == "added"
@@ -85,30 +85,30 @@ def test_kept_predictions_are_used_and_made_where_they_are_not(copy, cells):
     expected = None
     for _ in range(2):
         fill_missing(todo(cells, copy), copy)
-        found = records.read(copy.results)[cells[0].runs[0].digest]["kept"]["moments"]
+        found = records.read(copy.results)[cells[0].runs[0].digest].figure_data.moments
         assert expected is None or found == expected
         expected = found
-        assert found["frames"] == [5, 10] and found["samples"] == 6
-        assert found["step"] == pytest.approx(1 / 16) and len(found["true"]["mean"][0]) == 16
+        assert found.frames == (5, 10) and found.samples == 6
+        assert found.step == pytest.approx(1 / 16) and len(found.true.mean[0]) == 16
 
 
 def test_a_lost_folder_is_trained_again(copy, cells):
     """The record alone cannot say what was predicted."""
-    before = records.read(copy.results)[cells[0].runs[0].digest]["kept"]
+    before = records.read(copy.results)[cells[0].runs[0].digest].figure_data
     forget(copy)
     shutil.rmtree(copy.runs)
     jobs = todo(cells, copy)
     assert [j.status for j in jobs] == ["missing", "done"]
     fill_missing(jobs, copy)
-    assert records.read(copy.results)[cells[0].runs[0].digest]["kept"] == before
+    assert records.read(copy.results)[cells[0].runs[0].digest].figure_data == before
 
 
 def test_a_run_made_for_a_table_keeps_what_a_figure_will_want(tmp_path):
     """Its folder may be gone when the figure is drawn; a run that is recorded is left alone."""
     name = "phi41-periodic-sigma1"
     cell = next(c for c in table(name).cells() if (c.group, c.row, c.column) == ("xi -> u", "FNO", "J=128"))
-    assert not cell.keeps
-    assert [j.keeps for j in plan.jobs([cell], {}, tmp_path)] == [("moments",), (), ()]
+    assert not cell.figure_data
+    assert [j.figure_data for j in plan.jobs([cell], {}, tmp_path)] == [("moments",), (), ()]
     known = {cell.runs[0].digest: made_up(cell.runs[0], 0.1)}
     assert [j.status for j in plan.jobs([cell], known, tmp_path)] == ["done", "missing", "missing"]
     (figure,) = (c for c in table("mean-variance").cells() if c.runs == cell.runs and c.metric == "rel_l2")
@@ -124,8 +124,8 @@ def test_logs_are_thinned_and_keep_their_best(tmp_path):
     (folder / "log.jsonl").write_text("".join(json.dumps(e) + "\n" for e in entries))
     record = json.loads((folder / "record.json").read_text())
     (folder / "record.json").write_text(json.dumps(record | {"best_epoch": 777}))
-    block = keeps.log(open_run(folder), lambda: pytest.fail("the test part was read"))
-    assert len(block["epoch"]) <= keeps.EPOCHS and {1, 777, 1000} <= set(block["epoch"])
-    assert block["epoch"] == sorted(block["epoch"])
-    assert block["val"][block["epoch"].index(777)] == pytest.approx(2 / 777, rel=1e-3)
-    assert keeps.KEEPS["log"].sound(block) and len(json.dumps(block)) < 2000
+    block = figure_data.log(open_run(folder), lambda: pytest.fail("the test part was read"))
+    assert len(block.epoch) <= figure_data.EPOCHS and {1, 777, 1000} <= set(block.epoch)
+    assert list(block.epoch) == sorted(block.epoch)
+    assert block.val[block.epoch.index(777)] == pytest.approx(2 / 777, rel=1e-3)
+    assert len(json.dumps(dataclasses.asdict(block))) < 2000

@@ -9,10 +9,16 @@ import os
 import pytest
 
 from spdebench.errors import UserError
+from spdebench.records import Record
 from spdebench.records import store as records
 
 
-def record(digest: str = "a" * 10, **changes) -> dict:
+def record(digest: str = "a" * 10, **changes) -> Record:
+    return Record.from_dict(written(digest, **changes))
+
+
+def written(digest: str = "a" * 10, **changes) -> dict:
+    """As version 1 wrote it."""
     fields = {"points": 16, "boundary": "periodic"}
     return {
         "version": 1,
@@ -53,9 +59,9 @@ def test_later_shifts_and_times_are_merged(tmp_path):
     lines = (tmp_path / "phi41.jsonl").read_text().splitlines()
     assert len(lines) == 5 and len(lines[1]) < len(lines[0])
     found = records.read(tmp_path)
-    assert found["a" * 10]["shifts"] == {"J": shift}
+    assert found["a" * 10].shifts["J"].scores["rel_l2"].value == 0.7
     # a time taken alone stands for all runs of its kind, and for no other
-    assert [found[d * 10]["inference_ms"] for d in "abc"] == [1.0, 1.0, 2.0]
+    assert [found[d * 10].inference_ms for d in "abc"] == [1.0, 1.0, 2.0]
 
 
 def test_a_later_line_without_its_record_is_left_alone(tmp_path):
@@ -70,7 +76,7 @@ def test_a_later_line_without_its_record_is_left_alone(tmp_path):
 
 def test_numbers_that_json_lacks(tmp_path):
     records.add(tmp_path, record(val=float("inf")))
-    assert float(records.read(tmp_path)["a" * 10]["val"]) == float("inf")
+    assert records.read(tmp_path)["a" * 10].val == float("inf")
 
 
 @pytest.mark.parametrize(
@@ -78,10 +84,10 @@ def test_numbers_that_json_lacks(tmp_path):
     [
         *("{", "[]", "3", '{"digest":"x","version":7}', '{"version":1}', "\x00"),
         '{"digest":"x","version":1,"datasets":3}',
-        json.dumps(record("b" * 10, datasets=[])),
-        json.dumps(record("b" * 10, datasets=["x"])),
-        json.dumps(record("b" * 10, task=None)),
-        json.dumps(record("b" * 10, shifts=[1])),
+        json.dumps(written("b" * 10, datasets=[])),
+        json.dumps(written("b" * 10, datasets=["x"])),
+        json.dumps(written("b" * 10, task=None)),
+        json.dumps(written("b" * 10, shifts=[1])),
     ],
 )
 def test_a_bad_line_is_named(tmp_path, line):
@@ -107,7 +113,7 @@ def test_a_full_disk_leaves_the_file_as_it_was(tmp_path, monkeypatch):
 
 def test_a_line_cut_short_does_not_spoil_the_next(tmp_path):
     path = tmp_path / "phi41.jsonl"
-    path.write_text(json.dumps(record()))  # no end of line
+    path.write_text(json.dumps(written()))  # no end of line
     records.add(tmp_path, record("b" * 10))
     assert len(records.read(tmp_path)) == 2
 

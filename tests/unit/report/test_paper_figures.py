@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import copy
+import dataclasses
 import math
 from pathlib import Path
 
@@ -15,11 +15,13 @@ from spdebench.campaign.run import Places, fill_missing
 from spdebench.cli import plot as plot_verb
 from spdebench.cli.main import main
 from spdebench.data import open_dataset
+from spdebench.errors import UserError
 from spdebench.paper.base import dataset_of
 from spdebench.paper.catalogue import TABLES
 from spdebench.paper.fill import fill
+from spdebench.records import FigureData, Record
 from spdebench.records import store as records
-from spdebench.report.paper import FIGURES, Sources, evolution, radar
+from spdebench.report.paper_figures import FIGURES, evolution, radar
 from spdebench.report.site import build
 from spdebench.report.site.paper import table_pages
 from spdebench.report.site.render import Templates
@@ -44,7 +46,7 @@ def made(tmp_path_factory) -> Path:
 
 def drawn(made: Path, name: str, known=None, runs="runs"):
     known = records.read(made / "results") if known is None else known
-    return FIGURES[name](fill(TINY[name], known, SEEDS), Sources.of(known, made / runs))
+    return FIGURES[name](fill(TINY[name], known, SEEDS), lambda run: made / runs / run.name)
 
 
 def lines(axes) -> list[np.ndarray]:
@@ -81,7 +83,7 @@ def test_radar_shows_the_scores(made):
 
 def test_radar_draws_what_there_is_and_names_the_rest(made):
     known = records.read(made / "results")
-    for digest in [d for d, r in known.items() if r["model"] == "gt"]:
+    for digest in [d for d, r in known.items() if r.model == "gt"]:
         del known[digest]
     found = drawn(made, "radar", known)
     assert [len(axes.get_lines()) for axes in found.figure.axes] == [2, 2]
@@ -115,21 +117,23 @@ def part_of(made: Path, cell):
 def test_a_record_without_moments_is_named(made):
     known = records.read(made / "results")
     cell = next(c for c in TINY["mean-variance"].cells(SEEDS) if (c.group, c.model) == ("J=4", "gt"))
-    del known[cell.runs[0].digest]["kept"]
+    digest = cell.runs[0].digest
+    known[digest] = dataclasses.replace(known[digest], figure_data=FigureData())
     found = drawn(made, "mean-variance", known)
     assert found.missing == (("J=4, GT", "spdebench table mean-variance --run --only gt --seeds 2"),)
     assert [len(axes.get_lines()) for axes in found.figure.axes] == [3, 2] * 4
 
 
-@pytest.mark.parametrize("bad", [3, [], {}, {"frames": [1]}, "deep"])
-def test_moments_that_are_none_are_not_drawn(made, bad):
-    known = copy.deepcopy(records.read(made / "results"))
-    for record in known.values():
-        if "moments" in record.get("kept", {}):
-            good = record["kept"]["moments"]
-            record["kept"]["moments"] = good | {"true": {"mean": [["x"]]}} if bad == "deep" else bad
-    found = drawn(made, "mean-variance", known)
-    assert found.figure is None and len(found.missing) == 2
+@pytest.mark.parametrize("bad", [3, [], {}, {"frames": [1]}, "short", "deep"])
+def test_moments_that_are_none_are_refused(made, bad):
+    good = next(r for r in records.read(made / "results").values() if r.figure_data.moments).to_dict()
+    moments = good["figure_data"]["moments"]
+    if bad == "short":
+        bad = moments | {"times": []}
+    elif bad == "deep":
+        bad = moments | {"true": {"mean": [["x"]], "variance": [[0.0]]}}
+    with pytest.raises(UserError, match="moments"):
+        Record.from_dict(good | {"figure_data": {"moments": bad}})
 
 
 # --- losses -------------------------------------------------------------------------------------------------------
@@ -149,8 +153,7 @@ def test_losses_show_the_logs_and_the_scores(made):
 
 def test_losses_without_logs_show_scores_and_say_so(made):
     known = records.read(made / "results")
-    for record in known.values():
-        record.pop("kept", None)
+    known = {d: dataclasses.replace(record, figure_data=FigureData()) for d, record in known.items()}
     found = drawn(made, "loss-comparison", known)
     assert len(found.figure.axes[0].get_lines()) == 0 and len(found.figure.axes[1].containers) == 2
     assert found.missing == (("loss rel_l2; loss w12", "spdebench table loss-comparison --run --only nspde --seeds 2"),)

@@ -13,8 +13,8 @@ from spdebench.campaign.plan import published_status
 from spdebench.cli.main import main
 from spdebench.errors import UserError
 from spdebench.paper.catalogue import TABLES, table
+from spdebench.paper.comparison import comparisons, explanations, parse
 from spdebench.paper.fill import fill
-from spdebench.paper.standing import explanations, parse, standings
 from spdebench.records import store as records
 from spdebench.report import headline, results
 from spdebench.report.results import page
@@ -69,7 +69,7 @@ def test_every_explanation_of_ours_is_about_a_cell():
     """And so is every value that it names."""
     cells = [cell for each in TABLES for cell in each.cells(1)]
     for each in explanations():
-        spoken = [cell for cell in cells if each.speaks_for(cell)]
+        spoken = [cell for cell in cells if each.applies_to(cell)]
         for key, values in each.about.items():
             assert {getattr(cell, key) for cell in spoken} == set(values), each.about
 
@@ -100,17 +100,17 @@ def test_what_is_above_is_said_and_explained_if_it_can_be(cells, few):
     """0.023 ± 1e-4 published: 0.0232 is the last value within two standard deviations."""
     known = recorded(cells, {"FNO": 0.0233, "NSPDE": 0.0231})
     filled = fill(table(NAME), known)
-    assert [(s.entry.cell.row, s.above) for s in standings(filled, ())] == [("FNO", True), ("NSPDE", True)]
-    assert [s.above for s in standings(fill(table(NAME), recorded(cells, {"FNO": 0.0231})), ())] == [False]
+    assert [(s.entry.cell.row, s.above) for s in comparisons(filled, ())] == [("FNO", True), ("NSPDE", True)]
+    assert [s.above for s in comparisons(fill(table(NAME), recorded(cells, {"FNO": 0.0231})), ())] == [False]
     plain = flowing(known, ())
-    assert "2 above it, 2 of these unexplained" in plain and "**Unexplained.**" in plain
+    assert "2 lie above it, 2 of them unexplained" in plain and "**Unexplained.**" in plain
     why = parse(f'[[explanation]]\ntable = "{NAME}"\nmodel = "fno"\ntext = "the noise folds"\n')
     told = flowing(known, why)
-    assert "2 above it, 1 of these unexplained and 0 explained in part" in told
+    assert "2 lie above it, 1 of them unexplained and 0 explained in part" in told
     assert "**Explained.** the noise folds" in told
     assert told.index("**Unexplained.**") < told.index("**Explained.**")
     partly = flowing(known, [dataclasses.replace(why[0], partly=True)])
-    assert "1 of these unexplained and 1 explained in part" in partly
+    assert "1 of them unexplained and 1 explained in part" in partly
     assert "**Explained in part.** the noise folds" in partly and "**Explained.**" not in partly
 
 
@@ -119,18 +119,18 @@ def test_the_first_explanation_speaks_and_only_for_what_is_above(cells):
         '[[explanation]]\nmodel = "fno"\ncolumn = "J=128"\ntext = "narrow"\n'
         '[[explanation]]\nmodel = "fno"\ntext = "wide"\n'
     )
-    (found,) = standings(fill(table(NAME), recorded(cells, {"FNO": 0.5})), why)
+    (found,) = comparisons(fill(table(NAME), recorded(cells, {"FNO": 0.5})), why)
     assert found.explanation.text == "narrow"
-    (found,) = standings(fill(table(NAME), recorded(cells, {"FNO": 0.01})), why)
+    (found,) = comparisons(fill(table(NAME), recorded(cells, {"FNO": 0.01})), why)
     assert found.explanation is None
     both = parse('[[explanation]]\nmodel = ["wno", "fno"]\ntext = "either"\n')
-    (found,) = standings(fill(table(NAME), recorded(cells, {"FNO": 0.5})), both)
+    (found,) = comparisons(fill(table(NAME), recorded(cells, {"FNO": 0.5})), both)
     assert found.explanation.text == "either"
 
 
 def test_a_number_that_is_not_finite_is_above(cells):
     known = recorded(cells, {"FNO": 0.01}, scores={"rel_l2": {"value": None}})
-    (found,) = standings(fill(table(NAME), known), ())
+    (found,) = comparisons(fill(table(NAME), known), ())
     assert found.above
 
 
@@ -160,8 +160,8 @@ def test_times_of_two_devices_are_not_divided(cells, few):
 def test_baselines_ahead_are_counted_once_a_problem(cells, few):
     ahead = flowing(recorded(cells, {"FNO": 0.02, "trees": 1e-5, "mean": 0.3}))
     behind = flowing(recorded(cells, {"FNO": 0.02, "mean": 0.3}))
-    assert "ahead of every trained model on 1 of 1 problems" in ahead
-    assert "ahead of every trained model on 0 of 1 problems" in behind
+    assert "a smaller error than every trained model on 1 of 1 problems" in ahead
+    assert "a smaller error than every trained model on 0 of 1 problems" in behind
 
 
 def test_a_problem_has_the_networks_of_all_tables(cells, monkeypatch):
@@ -181,8 +181,8 @@ def test_what_is_far_below_is_said_and_has_explanations_of_its_own(cells, few):
         '[[explanation]]\nmodel = "fno"\nbelow = true\npartly = true\ntext = "too little"\n'
     )
     near, far = (flowing(recorded(cells, {"FNO": error}), why) for error in (0.0058, 0.0057))
-    assert "(0 under a quarter" in near and "## Far below" not in near
-    assert "(1 under a quarter" in far and "**Explained in part.** too little" in far and "too much" not in far
+    assert "(0 of them below a quarter" in near and "## Far below" not in near
+    assert "(1 of them below a quarter" in far and "**Explained in part.** too little" in far and "too much" not in far
     above = flowing(recorded(cells, {"FNO": 0.1}), why)
     assert "**Explained.** too much" in above and "too little" not in above
 
@@ -193,7 +193,7 @@ def test_times_of_the_paper_are_not_compared(monkeypatch):
     monkeypatch.setattr(results, "TABLES", (singular,))
     cell = next(c for c in singular.cells() if c.metric == "inference_ms" and c.published_keys)
     text = page({cell.runs[0].digest: made_up(cell.runs[0], 1e-9, inference_ms=1e6)}, ())
-    assert "; 1 are times" in text
+    assert "; 1 are inference times" in text
     (line,) = [x for x in text.splitlines() if x.startswith("| inference_ms |")]
     assert line.split("|")[6].strip() == ""
 
@@ -213,7 +213,7 @@ def test_the_headline_has_the_solver_with_its_true_error(cells):
     shifts = {"finer": {"scores": {"rel_l2": {"value": 0.0125}}}}
     known = recorded(cells, {"FNO": 0.02}) | recorded(cells, {"solver": 1e-8}, shifts=shifts, inference_ms=2.0)
     text = headline.block(known)
-    assert "| solver, to a finer one | 0.0125 (1) |  | 2 | - |  |  |" in text
+    assert "| solver vs fine reference | 0.0125 (1) |  | 2 | - |  |  |" in text
     assert "| FNO | 0.0200 (1) | 0.023±1e-4 | 0.5 | - | 0.16±3e-3 |  |" in text
     assert "Not run yet: NCDE, NRDE, NCDE-FNO, DeepONet, WNO, NSPDE, DLR-Net, GT, mean, linear, trees." in text
     assert {p.name for p in headline.points(known)["sigma 0.1"]} == {"FNO", "solver"}

@@ -16,8 +16,8 @@ from spdebench.errors import UserError
 from spdebench.paper.base import Table
 from spdebench.paper.fill import Filled, fill
 from spdebench.paper.layout import want
+from spdebench.records.summary import count, number, one_digit
 from spdebench.report.markup import tex
-from spdebench.report.numbers import count, number, short
 from spdebench.report.tables import FIELDS, FORMATS, WIDTH, render
 from tiny_tables import FIXED, made_up
 
@@ -58,7 +58,7 @@ def test_numbers():
     assert [number(x) for x in (0.003124, 0.1, 12.11, 1.5e-7, 0.0, None)] == [
         *("0.00312", "0.100", "12.1", "1.5e-07", "0.00", "-")
     ]
-    assert (number(float("nan")), short(2.3e-5), short(0.0), short(0.17)) == ("nan", "2e-5", "0", "2e-1")
+    assert (number(float("nan")), one_digit(2.3e-5), one_digit(0.0), one_digit(0.17)) == ("nan", "2e-5", "0", "2e-1")
     assert [count(x) for x in (3283457, 48769, 512, 0, None)] == ["3.28M", "48.8k", "512", "", ""]
 
 

@@ -17,6 +17,7 @@ import torch
 import spdebench as sb
 from spdebench import tensors
 from spdebench.data.store import Writer, made_with
+from spdebench.records import Record
 from spdebench.tasks import Task
 from spdebench.training import checkpoints, folder, part_for, score_on
 from spdebench.training.loop import Fit
@@ -38,8 +39,8 @@ def assert_same_run(a, b) -> None:
     assert timeless(a) == timeless(b)
     assert a.file("scores.json").read_bytes() == b.file("scores.json").read_bytes()
     assert a.file("predictions.npy").read_bytes() == b.file("predictions.npy").read_bytes()
-    keys = ("val", "best_epoch", "epochs", "scores", "samples", "digest", "counts")
-    assert all(a.record[key] == b.record[key] for key in keys)
+    keys = ("val", "best_epoch", "epochs", "scores", "samples", "digest", "parameters")
+    assert all(getattr(a.record, key) == getattr(b.record, key) for key in keys)
 
 
 @pytest.fixture
@@ -55,14 +56,14 @@ def test_a_run_is_a_folder_that_loads_in_one_line(whole, task):
         *("spec.json", "log.jsonl", "best.safetensors", "predictions.npy", "scores.json", "record.json", "lock")
     }
     record = run.record
-    assert record["counts"]["parameters"] == sum(p.numel() for p in run.model.parameters())
-    assert record["val"] == min(e["val"] for e in run.log) == run.val and record["epochs"] == len(run.log) == 6
-    assert record["scores"]["rel_l2"]["value"] == run.scores["rel_l2"].value
-    assert record["samples"]["rel_l2"] == pytest.approx(run.scores["rel_l2"].samples, rel=1e-3)
-    assert set(record["scores"]) >= set(sb.metrics.PAPER) and record["inference_ms"] > 0
-    assert record["training_seconds"] == pytest.approx(sum(e["seconds"] for e in run.log), abs=2e-3)
-    assert set(record["provenance"]) == {"spdebench", "torch", "python", "device", "machine", "commit", "started"}
-    assert json.dumps(record, allow_nan=False)
+    assert record.parameters == sum(p.numel() for p in run.model.parameters())
+    assert record.val == min(e["val"] for e in run.log) == run.val and record.epochs == len(run.log) == 6
+    assert record.scores["rel_l2"].value == run.scores["rel_l2"].value
+    assert record.samples["rel_l2"] == pytest.approx(run.scores["rel_l2"].samples, rel=1e-3)
+    assert set(record.scores) >= set(sb.metrics.PAPER) and record.inference_ms > 0
+    assert record.training_seconds == pytest.approx(sum(e["seconds"] for e in run.log), abs=2e-3)
+    assert record.provenance.device and record.provenance.torch and record.provenance.started
+    assert Record.from_dict(json.loads(json.dumps(record.to_dict(), allow_nan=False))) == record
     np.testing.assert_array_equal(run.predict(task.test.u0, task.test.dw), run.predictions)
     assert not run.model.training
 
@@ -76,7 +77,7 @@ def test_a_finished_run_is_never_trained_again(whole, path, monkeypatch):
 
 def test_a_baseline_is_a_run_of_no_epochs(task, tmp_path):
     run = sb.train("average", task, out=tmp_path, seed=3)
-    assert run.record["epochs"] == 0 and run.log == [] and run.record["val"] > 0
+    assert run.record.epochs == 0 and run.log == [] and run.record.val > 0
     assert sb.train("average", task, out=tmp_path, seed=4).path == run.path
     torch.testing.assert_close(weights(run)["mean"], (task.train.u - task.train.u0.unsqueeze(1)).mean(0))
 
@@ -90,7 +91,7 @@ def test_the_callers_model_and_random_state_are_left_alone(task, tmp_path):
     assert torch.equal(state, torch.random.get_rng_state())
     assert all(torch.equal(before[k], v) for k, v in model.state_dict().items())
     assert not torch.equal(weights(run)["first.weight"], before["first.weight"])
-    assert sb.train(model, task, out=tmp_path, **FEW).path == run.path and run.record["initial"]
+    assert sb.train(model, task, out=tmp_path, **FEW).path == run.path and run.record.initial
 
 
 # --- interrupted --------------------------------------------------------------------------------------------------
@@ -157,7 +158,7 @@ def test_files_of_earlier_versions_are_read(whole, path, tmp_path, monkeypatch):
         torch.save(content, file.with_suffix(".pt"))
         file.unlink()
     old = sb.open_run(whole.path)
-    assert old.trained and old.weights_file.name == "best.pt" and old.val == whole.record["val"]
+    assert old.trained and old.weights_file.name == "best.pt" and old.val == whole.record.val
     assert_same_run(old, sb.train("tiny", Task(path), out=tmp_path / "cut", config={"dropout": 0.2}, **FEW))
     assert not list((tmp_path / "cut").glob("*/last.*"))
 
@@ -325,13 +326,13 @@ def test_scores_on_other_data_join_the_record(whole, path, tmp_path):
     other = sb.generate(sb.open_dataset(path).equation.replace(truncation=4), n=40, out=tmp_path)
     task = Task(path)
     entry = score_on(whole, task.part("test", other), "J=4")
-    assert whole.record["shifts"]["J=4"] == entry and entry["dataset"]["fields"]["truncation"] == 4
+    assert whole.record.shifts["J=4"] == entry and entry.datasets[0]["fields"]["truncation"] == 4
     v = whole.predict(*(sb.open_dataset(other).read(c)[task.spec.rows(40)["test"]] for c in ("u0", "dw")))
     truth = sb.open_dataset(other).u[task.spec.rows(40)["test"]]
     score = sb.evaluate(v, truth, task.test.grid, metrics=["rel_l2"], resamples=0)["rel_l2"]
-    assert entry["scores"]["rel_l2"]["value"] == pytest.approx(score.value, rel=1e-6)
+    assert entry.scores["rel_l2"].value == pytest.approx(score.value, rel=1e-6)
     own = score_on(whole, part_for(whole, path), "own")
-    assert own["scores"] == whole.record["scores"] and set(whole.record["shifts"]) == {"J=4", "own"}
+    assert own.scores == whole.record.scores and set(whole.record.shifts) == {"J=4", "own"}
     finer = sb.generate(sb.open_dataset(path).equation.replace(points=32), n=40, out=tmp_path)
     with pytest.raises(sb.UserError, match=r"works on the \(16,\) points it was trained on"):
         score_on(whole, task.part("test", finer), "finer")

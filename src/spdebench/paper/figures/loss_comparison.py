@@ -19,7 +19,7 @@ TABLE = Table(
             metric=metric,
             options={} if loss == "rel_l2" else {"loss": loss},
             published=None,
-            keeps=("log",),
+            figure_data=("log",),
         )
         for loss in ("rel_l2", "w12")
         for metric in FIVE

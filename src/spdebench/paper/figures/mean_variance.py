@@ -11,7 +11,7 @@ TABLE = Table(
     source="fig:model_comparison",
     title="Phi41, periodic, sigma 1, xi -> u: mean and variance over the test part, predicted and true",
     wants=tuple(
-        dataclasses.replace(w, keeps=("moments",))
+        dataclasses.replace(w, figure_data=("moments",))
         for j in (128, 32)
         for w in by_metric(
             data("phi41", sigma=1.0, truncation=j),

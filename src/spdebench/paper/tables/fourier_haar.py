@@ -1,13 +1,13 @@
 """Phi41 driven by Fourier and by Haar noise, sigma 1: five metrics of FNO and WNO."""
 
 from spdebench.paper.base import Table, data
-from spdebench.paper.layout import by_metric, with_honest
+from spdebench.paper.layout import by_metric, with_reference_rows
 
 TABLE = Table(
     name="fourier-haar",
     source="tab:phi41_FH",
     title="Phi41, periodic, sigma 1: noise in the Fourier and in the Haar basis, xi -> u",
-    wants=with_honest(
+    wants=with_reference_rows(
         tuple(
             w
             for basis in ("fourier", "haar")

@@ -3,7 +3,7 @@
 import dataclasses
 
 from spdebench.paper.base import Data, Table, Want, data
-from spdebench.paper.layout import by_metric, want, with_honest
+from spdebench.paper.layout import by_metric, want, with_reference_rows
 
 SETS = {
     "wave": (data("wave", truncation=256), ("fno", "nspde", "gt")),
@@ -22,7 +22,7 @@ TABLE = Table(
     name="metrics-regular",
     source="tab:eval_metrics_models",
     title="Five metrics on wave, KdV and NSE at J = 256, xi -> u",
-    wants=with_honest(
+    wants=with_reference_rows(
         tuple(
             w
             for group, (own, models) in SETS.items()

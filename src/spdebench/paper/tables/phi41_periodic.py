@@ -1,13 +1,13 @@
-"""Phi41, periodic boundary, sigma 0.1: relative L2 of the bank at four truncations, both tasks."""
+"""Phi41, periodic boundary, sigma 0.1: relative L2 of all models at four truncations, both tasks."""
 
 from spdebench.paper.base import Table, data
-from spdebench.paper.layout import PHI41, PHI41_NOTES, by_truncation, with_honest
+from spdebench.paper.layout import PHI41, PHI41_NOTES, by_truncation, with_reference_rows
 
 TABLE = Table(
     name="phi41-periodic",
     source="tab:phi41_trc_P",
     title="Phi41, periodic boundary, sigma 0.1: relative L2 on the test part",
-    wants=with_honest(
+    wants=with_reference_rows(
         by_truncation(
             data("phi41", boundary="periodic", sigma=0.1),
             PHI41,

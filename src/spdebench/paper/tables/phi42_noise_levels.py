@@ -1,7 +1,7 @@
 """Phi42, (u0, xi) -> u: trained and tested at one truncation, tested at J = 128, trained on all five."""
 
 from spdebench.paper.base import Table, Want, data
-from spdebench.paper.layout import with_honest
+from spdebench.paper.layout import with_reference_rows
 
 LEVELS = (2, 8, 32, 64, 128)
 SETS = {j: data("phi42", truncation=j, kappa=0.1) for j in LEVELS}
@@ -29,7 +29,7 @@ TABLE = Table(
     name="phi42-noise-levels",
     source="tab:phi42:noiselevel",
     title="Phi42, renormalised, (u0, xi) -> u: relative L2 under a change of truncation",
-    wants=with_honest(
+    wants=with_reference_rows(
         (
             *(trained(m, j, j, "trained on J, tested on J", j) for m in MODELS for j in LEVELS),
             *(trained(m, j, 128, "trained on J, tested on 128", j) for m in MODELS for j in LEVELS),

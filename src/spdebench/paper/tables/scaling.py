@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from spdebench.paper.base import Table, Want, data
-from spdebench.paper.layout import want, with_honest
+from spdebench.paper.layout import want, with_reference_rows
 
 MODELS = ("deeponet", "fno", "nspde", "dlr-net")
 SMALL = data("phi41", sigma=1.0, truncation=256)
@@ -53,7 +53,7 @@ TABLE = Table(
     name="scaling",
     source="tab:phi41:scale_sample",
     title="Phi41, periodic, sigma 1, J = 256, xi -> u: relative L2 by number of samples and by size of the network",
-    wants=with_honest(
+    wants=with_reference_rows(
         (
             *(samples(m, n) for m in MODELS for n in (1000, 2000, 3000, 5000, 10000)),
             *(size(m, label) for m in MODELS for label in SIZES if m in SIZES[label]),

@@ -1,4 +1,4 @@
-"""Run records as rows of a leaderboard: runs that differ in nothing but their seed are one row, mean ± s.d.
+"""Runs as rows of a leaderboard: runs that differ only in their seed are one row, mean ± s.d.
 
 A *problem* is datasets and task: what scores can be compared on. The best of a problem is, for each metric, the row
 whose mean is nearest to the metric's ideal value; the solver is shown, but does not compete.
@@ -8,66 +8,53 @@ from __future__ import annotations
 
 import dataclasses
 import math
-import statistics
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
-from spdebench.metrics import DEFAULT, METRICS
-from spdebench.report.costs import MAIN
-from spdebench.report.site.records import Run
-from spdebench.report.site.words import fingerprint, mapping, real, several, text
+from spdebench.metrics import DEFAULT
+from spdebench.records.summary import MAIN, SeedMean, gap, mean_over_seeds, ranked
+from spdebench.report.site.formatting import fingerprint, mapping, real, several, text
+from spdebench.report.site.shown import ShownRun
 from spdebench.tasks import TaskSpec
 
 ROWS = 250  # rows of a board on one page: about 250 kB
 
 
-@dataclass(frozen=True)
-class Mean:
-    """Mean over seeds; ``std`` is None for one seed."""
-
-    mean: float
-    std: float | None
-    count: int
-
-    @staticmethod
-    def of(values: Iterable[float | None]) -> Mean | None:
-        known = [v for v in values if v is not None]
-        if not known:
-            return None
-        if not all(map(math.isfinite, known)):
-            return Mean(sum(known), None, len(known))  # inf or nan, whichever the seeds make
-        std = statistics.stdev(known) if len(known) > 1 else None
-        return Mean(statistics.fmean(known), std, len(known))
-
-
 @dataclass
-class Row:
+class BoardRow:
     """Runs that differ in their seed only."""
 
-    runs: list[Run]
+    runs: list[ShownRun]
     variant: str = ""  # what tells it from other rows of the same model and problem
     best: set[str] = field(default_factory=set)  # metrics on which it is the best of its problem
 
     @property
-    def first(self) -> Run:
+    def first(self) -> ShownRun:
         return self.runs[0]
 
     @cached_property
-    def scores(self) -> dict[str, Mean]:
+    def scores(self) -> dict[str, SeedMean]:
         names = dict.fromkeys(name for run in self.runs for name in run.scores)
-        found = {name: Mean.of(run.scores[name][0] for run in self.runs if name in run.scores) for name in names}
+        found = {
+            name: mean_over_seeds(run.scores[name].value for run in self.runs if name in run.scores) for name in names
+        }
         return {name: value for name, value in found.items() if value is not None}
 
-    def figure(self, key: str) -> float | None:
-        """The mean over seeds of a number at the records' top level."""
-        mean = Mean.of(run.figure(key) for run in self.runs)
+    @property
+    def inference_ms(self) -> float | None:
+        mean = mean_over_seeds(run.record.inference_ms for run in self.runs)
         return mean.mean if mean else None
 
     @property
-    def parameters(self) -> Any:
-        return mapping(self.first.record.get("counts")).get("parameters")
+    def training_seconds(self) -> float | None:
+        mean = mean_over_seeds(run.record.training_seconds for run in self.runs)
+        return mean.mean if mean else None
+
+    @property
+    def parameters(self) -> int | None:
+        return self.first.record.parameters
 
     @property
     def label(self) -> str:
@@ -75,7 +62,7 @@ class Row:
 
     @cached_property
     def equation(self) -> str:
-        told = mapping(self.first.task.get("equation")).get("name")  # what imported data obey
+        told = mapping(self.first.record.task.get("equation")).get("name")  # what imported data obey
         return text(told) if told else several(d.equation for d in self.first.datasets) or text(None)
 
     def field(self, key: str) -> str:
@@ -84,21 +71,23 @@ class Row:
 
     @property
     def inputs(self) -> str:
-        return text(self.first.task.get("inputs"))
+        return self.first.inputs
 
     @cached_property
     def view(self) -> str:
         """The task's other fields, where they differ from their defaults."""
         defaults = {f.name: f.default for f in dataclasses.fields(TaskSpec)}
-        rest = {k: v for k, v in self.first.task.items() if k not in ("inputs", "equation") and defaults.get(k) != v}
+        rest = {
+            k: v for k, v in self.first.record.task.items() if k not in ("inputs", "equation") and defaults.get(k) != v
+        }
         return " ".join(f"{text(k)}={text(v)}" for k, v in rest.items())
 
 
 @dataclass(frozen=True)
-class Board:
-    """Rows and all their metrics, with what they can be chosen by."""
+class Leaderboard:
+    """Rows and all their metrics, with the equations and tasks to filter by."""
 
-    rows: Sequence[Row]
+    rows: Sequence[BoardRow]
 
     @cached_property
     def metrics(self) -> list[str]:
@@ -113,15 +102,15 @@ class Board:
         return sorted({row.inputs for row in self.rows})
 
 
-def rows_of(runs: Iterable[Run]) -> list[Row]:
-    """One row a group of seeds; sorted by problem, then by the main metric; variants told apart, the best marked."""
-    groups: dict[str, Row] = {}
+def rows_of(runs: Iterable[ShownRun]) -> list[BoardRow]:
+    """One row per group of seeds, sorted by problem and main metric; variants are named, the best marked."""
+    groups: dict[str, BoardRow] = {}
     for run in runs:
-        groups.setdefault(run.group, Row([])).runs.append(run)
+        groups.setdefault(run.group, BoardRow([])).runs.append(run)
     rows = list(groups.values())
     for row in rows:
-        row.runs.sort(key=lambda run: (real(run.options.get("seed")) or 0.0, run.seed, run.key))
-    problems: dict[str, list[Row]] = {}
+        row.runs.sort(key=lambda run: (real(run.record.options.get("seed")) or 0.0, run.seed, run.key))
+    problems: dict[str, list[BoardRow]] = {}
     for row in rows:
         problems.setdefault(row.first.problem, []).append(row)
     for problem in problems.values():
@@ -130,7 +119,7 @@ def rows_of(runs: Iterable[Run]) -> list[Row]:
     return sorted(rows, key=_order)
 
 
-def _order(row: Row) -> tuple[Any, ...]:
+def _order(row: BoardRow) -> tuple[Any, ...]:
     data = row.first.datasets[0].fields if row.first.datasets else {}
     numbers = tuple(_rank(real(data.get(key))) for key in ("sigma", "truncation"))
     score = row.scores.get(MAIN)
@@ -142,7 +131,7 @@ def _rank(value: float | None) -> float:
     return math.inf if value is None or math.isnan(value) else value
 
 
-def _tell_apart(problem: Sequence[Row]) -> None:
+def _tell_apart(problem: Sequence[BoardRow]) -> None:
     """Where a model has several rows, name the settings in which they differ."""
     for model in {row.first.model for row in problem}:
         same = [row for row in problem if row.first.model == model]
@@ -153,23 +142,18 @@ def _tell_apart(problem: Sequence[Row]) -> None:
             row.variant = ", ".join(f"{text(key)}={text(values.get(key))}" for key in differing)
 
 
-def _mark_best(problem: Sequence[Row]) -> None:
+def _mark_best(problem: Sequence[BoardRow]) -> None:
+    """Equal rows are all marked; a metric that one row alone has marks none."""
     competing = [row for row in problem if not row.first.solver]
     for metric in metrics_of(competing):
-        gaps = {id(row): abs(row.scores[metric].mean - ideal(metric)) for row in competing if metric in row.scores}
-        finite = [gap for gap in gaps.values() if math.isfinite(gap)]
-        for row in competing:
-            if finite and len(gaps) > 1 and gaps.get(id(row)) == min(finite):
-                row.best.add(metric)
+        means = {k: row.scores[metric].mean for k, row in enumerate(competing) if metric in row.scores}
+        order = ranked(means, metric)
+        for k in order if len(means) > 1 else []:
+            if gap(means[k], metric) == gap(means[order[0]], metric):
+                competing[k].best.add(metric)
 
 
-def ideal(metric: str) -> float:
-    """The value of a perfect prediction; 0 for metrics that are not known here."""
-    name = metric.partition("(")[0]
-    return METRICS[name].ideal if name in METRICS else 0.0
-
-
-def metrics_of(rows: Iterable[Row]) -> list[str]:
-    """All metrics that some row has, ours in their usual order, others after them."""
+def metrics_of(rows: Iterable[BoardRow]) -> list[str]:
+    """All metrics that some row has: the package's in their usual order, then others."""
     found = {name for row in rows for name in row.scores}
     return [name for name in DEFAULT if name in found] + sorted(found - set(DEFAULT))

@@ -1,4 +1,4 @@
-"""Write the site: gather records, run folders and data files, make the pages beside the old site, then swap."""
+"""Write the site: gather records, run folders and data files, make pages in a new folder, replace the old site."""
 
 from __future__ import annotations
 
@@ -16,12 +16,14 @@ from spdebench.errors import UserError
 from spdebench.paper.catalogue import TABLES
 from spdebench.paper.fill import fill
 from spdebench.progress import Progress
-from spdebench.records.store import read, sound
+from spdebench.records import Record, Records
+from spdebench.records.store import read
 from spdebench.report.site.content import Content
+from spdebench.report.site.formatting import fingerprint, page_name
 from spdebench.report.site.pages import pages
-from spdebench.report.site.records import collect
-from spdebench.report.site.words import fingerprint, page_name
+from spdebench.report.site.shown import shown_runs
 from spdebench.spec import loads
+from spdebench.training.folder import read_record
 
 Where = str | os.PathLike[str]
 MARKER = ".spdebench-site"
@@ -29,7 +31,7 @@ MARKER = ".spdebench-site"
 
 
 def build_site(
-    results: Where | Mapping[str, Any],
+    results: Where | Records,
     out: Where = "site",
     runs: Where | None = None,
     data: Where | None = None,
@@ -40,7 +42,7 @@ def build_site(
 
     ``results`` is the folder of collected records, or the records themselves by digest. ``runs`` (run folders: learning
     curves, predictions, and records that were not collected) and ``data`` (dataset files: pictures) are optional. The
-    same records give the same bytes. A folder that holds anything but a site of ours is left alone.
+    same records give the same bytes. A folder that holds anything but such a site is refused.
     """
     target = Path(out).resolve()
     _check_target(target, Path(out))
@@ -54,29 +56,26 @@ def _nothing(results: Any) -> Path:
 
 
 # --- what there is to show ----------------------------------------------------------------------------------------
-def gather(results: Where | Mapping[str, Any], runs: Where | None, data: Where | None) -> Content:
+def gather(results: Where | Records, runs: Where | None, data: Where | None) -> Content:
     """Records, the folders of runs and the files of datasets that are there. Tables see collected records only."""
     collected = dict(results) if isinstance(results, Mapping) else read(results)
     folders, local = _run_folders(runs)
     files, unread = _data_files(data)
-    whole = {digest: record for digest, record in collected.items() if sound(record)}
-    tables = [fill(table, whole) for table in TABLES] if collected else []
-    return Content(collect({**local, **collected}), folders, files, unread, tables)
+    tables = [fill(table, collected) for table in TABLES] if collected else []
+    return Content(shown_runs({**local, **collected}), folders, files, unread, tables)
 
 
-def _run_folders(runs: Where | None) -> tuple[dict[str, Path], dict[str, Any]]:
+def _run_folders(runs: Where | None) -> tuple[dict[str, Path], dict[str, Record]]:
     """Run key -> folder, and digest -> record, of the finished runs of a folder."""
     folders: dict[str, Path] = {}
-    records: dict[str, Any] = {}
+    records: dict[str, Record] = {}
     for path in sorted(Path(runs).glob("*/record.json")) if runs is not None else []:
         try:
-            record = loads(path.read_text(encoding="utf-8"))
-            digest = record["digest"]
-        except (OSError, ValueError, KeyError, TypeError):
-            continue  # half-written, or not ours
-        if isinstance(digest, str):
-            folders[page_name(digest)] = path.parent
-            records[digest] = record
+            record = read_record(path)
+        except UserError:
+            continue  # half-written, or not a record
+        folders[page_name(record.digest)] = path.parent
+        records[record.digest] = record
     return folders, records
 
 
@@ -96,7 +95,7 @@ def _data_files(data: Where | None) -> tuple[dict[str, Dataset], dict[str, str]]
 
 # --- onto the disk ------------------------------------------------------------------------------------------------
 def write_site(content: Content, target: Path, *, progress: bool | None = None) -> Path:
-    """Write all pages into a folder beside ``target``, then put it in its place."""
+    """Write all pages into a new folder, then put it in the place of ``target``."""
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
         fresh = Path(tempfile.mkdtemp(prefix=f".{target.name}.", suffix=".tmp", dir=target.parent))
@@ -154,8 +153,8 @@ def _check_target(target: Path, asked: Path) -> None:
         return
     try:
         listed = loads((target / MARKER).read_text(encoding="utf-8"))["files"]
-        ours = {name for name in listed if name.endswith(".html")} | {MARKER}
+        written = {name for name in listed if name.endswith(".html")} | {MARKER}
     except (OSError, ValueError, KeyError, TypeError, AttributeError):
         raise UserError(f"'{asked}' is not a site of spdebench; choose another folder with --out") from None
-    if other := sorted(present - ours):
+    if other := sorted(present - written):
         raise UserError(f"'{asked}' holds files that are not the site's ({other[0]}); move them, or use another --out")

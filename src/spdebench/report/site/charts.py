@@ -1,7 +1,7 @@
 """The site's drawings, and how a figure becomes part of a page.
 
-Lines and words of a drawing take their colours from the page, so that they can be read in light and in dark; names in
-records are never read as mathematics.
+Lines and text of a drawing take their colours from the page, so that they can be read in light and in dark mode; names
+in records are never read as mathematics.
 """
 
 from __future__ import annotations
@@ -128,10 +128,10 @@ def plot_prediction(truth: np.ndarray, predicted: np.ndarray, end: float, grid: 
     return figure
 
 
-# --- models beside each other -------------------------------------------------------------------------------------
+# --- models ---------------------------------------------------------------------------------------------------------
 @styled
 def plot_ranking(points: Sequence[Point], metric: str, title: str) -> Figure:
-    """A row a model, best on top: the score of every seed and their mean, on a log axis."""
+    """One row per model, best on top: the score of every seed and their mean, on a log axis."""
     shown = sorted(points, key=lambda p: p.mean, reverse=True)
     figure = new_figure(7.0, 1.2 + 0.24 * len(shown), plain(title), "small: one seed;  large: mean over seeds")
     axes = figure.subplots()
@@ -159,22 +159,22 @@ def _bars(axes: Axes, low: np.ndarray, high: np.ndarray, place: np.ndarray, **op
     axes.plot(np.stack([low, high, gap], 1).ravel(), np.stack([place, place, gap], 1).ravel(), **options)
 
 
-# --- ours beside the published ------------------------------------------------------------------------------------
+# --- our numbers and the published ones -----------------------------------------------------------------------------
 @dataclass(frozen=True)
-class Pair:
+class PublishedPair:
     """A cell of a table: what was published and what we have, each with its s.d. where there is one."""
 
     row: str
     column: str
     published: float | None
     published_std: float | None
-    ours: float | None
-    ours_std: float | None
+    measured: float | None
+    measured_std: float | None
 
 
 @styled
-def plot_published(pairs: Sequence[Pair], title: str) -> Figure:
-    """A panel a column, a row a model: ours (filled) and the published number (open); bars are standard deviations."""
+def plot_published(pairs: Sequence[PublishedPair], title: str) -> Figure:
+    """One panel per column, one row per model: ours (filled), the published number (open), bars of ± 1 s.d."""
     rows = list(dict.fromkeys(p.row for p in pairs))[::-1]
     columns = list(dict.fromkeys(p.column for p in pairs))
     wide = min(len(columns), 4)
@@ -187,13 +187,13 @@ def plot_published(pairs: Sequence[Pair], title: str) -> Figure:
         here = [p for p in pairs if p.column == column]
         places = np.array([rows.index(p.row) for p in here], dtype=float)
         _dots(axes, places + 0.14, [(p.published, p.published_std) for p in here], ORANGE, "none")
-        _dots(axes, places - 0.14, [(p.ours, p.ours_std) for p in here], BLUE, BLUE)
+        _dots(axes, places - 0.14, [(p.measured, p.measured_std) for p in here], BLUE, BLUE)
         axes.set_yticks(range(len(rows)), [plain(r) for r in rows])
         axes.set_title(plain(column))
         axes.set_ylim(-0.6, len(rows) - 0.4)
         _lines(axes, len(rows))
         axes.tick_params(axis="x", labelsize=7)
-        log_axis(axes, "x", [v for p in here for v in (p.published, p.ours) if v is not None])
+        log_axis(axes, "x", [v for p in here for v in (p.published, p.measured) if v is not None])
     return figure
 
 
@@ -203,7 +203,7 @@ _LEGEND = "filled: ours, open: published;  bars: ± 1 s.d."
 def _dots(
     axes: Axes, places: np.ndarray, values: Sequence[tuple[float | None, float | None]], colour: str, face: str
 ) -> None:
-    """Values with their bars, one a place; what is not there is not drawn."""
+    """One value with its bar per place; missing values are not drawn."""
     mean, std = (np.array([math.nan if x is None else x for x in each]) for each in zip(*values, strict=True))
     kept = np.isfinite(mean)
     if kept.any():

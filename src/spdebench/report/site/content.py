@@ -1,4 +1,4 @@
-"""All that the site shows, gathered: pages are made from this alone, so that the same records give the same bytes."""
+"""All that the site shows; pages are made from this alone, so that the same records give the same bytes."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from spdebench.data import Dataset
-from spdebench.report.site.board import Row, rows_of
-from spdebench.report.site.records import Data, Run
+from spdebench.report.site.board import BoardRow, rows_of
+from spdebench.report.site.shown import ShownDataset, ShownRun
 
 if TYPE_CHECKING:
     from spdebench.paper.fill import Filled
@@ -20,20 +20,20 @@ if TYPE_CHECKING:
 class Content:
     """All that the site shows. ``folders``: run key -> its folder; ``files``: dataset key -> its file."""
 
-    runs: Sequence[Run]
+    runs: Sequence[ShownRun]
     folders: dict[str, Path] = field(default_factory=dict)
     files: dict[str, Dataset] = field(default_factory=dict)
     unread: dict[str, str] = field(default_factory=dict)
     tables: Sequence[Filled] = ()
 
     @cached_property
-    def rows(self) -> list[Row]:
+    def rows(self) -> list[BoardRow]:
         return rows_of(self.runs)
 
     @cached_property
-    def datasets(self) -> dict[str, Data]:
+    def datasets(self) -> dict[str, ShownDataset]:
         """Every dataset that a record or a file names, by key."""
-        found = {key: Data(file.identity) for key, file in self.files.items()}
+        found = {key: ShownDataset(file.identity) for key, file in self.files.items()}
         for run in self.runs:
             found |= {data.key: data for data in (*run.datasets, *run.shifted)}
         order = sorted(found.values(), key=lambda d: (d.equation, d.label, d.extras, d.key))

@@ -1,4 +1,4 @@
-"""Pages of datasets: spec, floor, models beside each other, pictures and card."""
+"""Pages of datasets: spec, reference errors, models, pictures and card."""
 
 from __future__ import annotations
 
@@ -9,13 +9,14 @@ from typing import Any
 
 from spdebench.data import Dataset
 from spdebench.errors import folding_known
+from spdebench.records.summary import MAIN, mean_and_std
 from spdebench.report.costs import Kind, Point, plot_cost
 from spdebench.report.figures import KINDS
-from spdebench.report.site import charts, words
-from spdebench.report.site.board import MAIN, ROWS, Board, Row
+from spdebench.report.site import charts, formatting
+from spdebench.report.site.board import ROWS, BoardRow, Leaderboard
 from spdebench.report.site.content import Content
-from spdebench.report.site.records import Data
 from spdebench.report.site.render import Drawing, Page, Templates, draw
+from spdebench.report.site.shown import ShownDataset
 
 PICTURES: dict[str, dict[str, Any]] = {"noise": {"samples": 2}, "solution": {"samples": 2}, "statistics": {}}
 
@@ -39,35 +40,35 @@ def _datasets(content: Content, templates: Templates) -> Page:
     )  # fmt: skip
 
 
-def _dataset(content: Content, templates: Templates, data: Data) -> Page:
+def _dataset(content: Content, templates: Templates, data: ShownDataset) -> Page:
     file = content.files.get(data.key)
     rows = [row for row in content.rows if any(d.key == data.key for d in row.first.datasets)]
     alone = [row for row in rows if len(row.first.datasets) == 1]
-    card = words.markdown(_card_text(file)) if file else []
+    card = formatting.markdown(_card_text(file)) if file else []
     tables = [body for kind, body in card if kind == "table" and body["head"][-1:] == ["distance"]]
-    identity = {key: value for key, value in words.flat(data.identity).items() if key != "times"}
+    identity = {key: value for key, value in formatting.flat(data.identity).items() if key != "times"}
     known = data.known
     return templates.render(
         "dataset.html", f"datasets/{data.key}.html", "Datasets", data.label, script=True, data=data, equation=known,
         folding=known.folding_message() if known else "",
-        spec={key: words.text(value) for key, value in identity.items()},
-        mean=_mark(row for row in alone if row.first.record.get("model") == "mean"),
+        spec={key: formatting.text(value) for key, value in identity.items()},
+        mean=_mark(row for row in alone if row.first.record.model == "mean"),
         finer=_mark(row for row in alone if row.first.solver), main=MAIN, floor=tables[0] if tables else None,
         file=file.path.name if file else None, card_name=_card_path(file).name if file else None,
-        board=Board(rows[:ROWS]), charts=_compare(alone, data.label), card=card,
+        board=Leaderboard(rows[:ROWS]), charts=_compare(alone, data.label), card=card,
         pictures=_pictures(file) if file else [],
     )  # fmt: skip
 
 
-def _mark(rows: Iterable[Row]) -> str | None:
+def _mark(rows: Iterable[BoardRow]) -> str | None:
     """The main score of the first of these rows."""
     found = next((row.scores[MAIN] for row in rows if MAIN in row.scores), None)
-    return words.spread(found.mean, found.std) if found else None
+    return mean_and_std(found.mean, found.std) if found else None
 
 
-def _compare(rows: Sequence[Row], label: str) -> list[Drawing]:
-    """For the problem with the most rows: all models beside each other, and error against time."""
-    problems: dict[str, list[Row]] = {}
+def _compare(rows: Sequence[BoardRow], label: str) -> list[Drawing]:
+    """For the problem with the most rows: the scores of all models, and error against time."""
+    problems: dict[str, list[BoardRow]] = {}
     for row in rows:
         score = row.scores.get(MAIN)
         if score and math.isfinite(score.mean):
@@ -84,10 +85,10 @@ def _compare(rows: Sequence[Row], label: str) -> list[Drawing]:
     return out
 
 
-def _point(row: Row) -> Point:
+def _point(row: BoardRow) -> Point:
     kind: Kind = "solver" if row.first.solver else "baseline" if row.first.baseline else "model"
-    values = tuple(run.scores[MAIN][0] for run in row.runs if MAIN in run.scores)
-    time = row.figure("inference_ms")
+    values = tuple(run.scores[MAIN].value for run in row.runs if MAIN in run.scores)
+    time = row.inference_ms
     return Point(row.label, values, kind, time if time and math.isfinite(time) and time > 0 else None)
 
 

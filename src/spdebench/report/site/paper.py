@@ -1,4 +1,4 @@
-"""Pages of the paper's tables: ours beside the published numbers, every cell with links to its runs, and drawings.
+"""Pages of the paper's tables: our numbers next to the published ones, links to their runs, and drawings.
 
 Numbers are written as `spdebench table` writes them.
 """
@@ -9,10 +9,11 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from spdebench.errors import UserError
-from spdebench.report.costs import MAIN, plot_cost, point_of
-from spdebench.report.numbers import count, heading, is_best, multiple, number, ours, probability, theirs
-from spdebench.report.paper import FIGURES, Missing, Sources
-from spdebench.report.site import charts, words
+from spdebench.records.summary import MAIN, count, number, probability
+from spdebench.report.costs import plot_cost, point_of
+from spdebench.report.numbers import heading, is_best, measured, multiple, published
+from spdebench.report.paper_figures import FIGURES, Missing
+from spdebench.report.site import charts, formatting
 from spdebench.report.site.content import Content
 from spdebench.report.site.render import Drawing, Page, Templates, draw
 from spdebench.training.solver_row import SOLVER
@@ -26,7 +27,7 @@ def table_pages(content: Content, templates: Templates) -> Iterator[Page]:
     if not content.tables:
         return
     runs = {run.key for run in content.runs}
-    names = [f"{words.slug(filled.table.name)}.html" for filled in content.tables]
+    names = [f"{formatting.slug(filled.table.name)}.html" for filled in content.tables]
     listed = list(zip(content.tables, names, strict=True))
     yield templates.render(
         "tables.html", "tables/index.html", "Tables", "Tables and figures", script=True, listed=listed
@@ -57,8 +58,8 @@ def _group(filled: Filled, group: Group, runs: set[str], prefix: str) -> dict[st
         lines.append(
             {
                 "name": row,
-                "parameters": count(group.parameters(row)) or words.MISSING,
-                "time": words.MISSING if time is None else number(time),
+                "parameters": count(group.parameters(row)) or formatting.MISSING,
+                "time": formatting.MISSING if time is None else number(time),
                 "cells": [_cell(filled, group, row, column, runs) for column in group.columns],
             }
         )
@@ -69,18 +70,18 @@ def _group(filled: Filled, group: Group, runs: set[str], prefix: str) -> dict[st
 
 
 def _cell(filled: Filled, group: Group, row: str, column: str, runs: set[str]) -> dict[str, Any] | None:
-    """Words of one cell; None where the table has none."""
+    """Texts of one cell; None where the table has no such cell."""
     entry = group.entries.get((row, column))
     if entry is None:
         return None
     best = is_best(filled, group, row, column)
     found = filled.significance.get((group.name, column)) if best else None
     return {
-        "ours": ours(entry),
-        "published": " ".join(filter(None, (theirs(entry), multiple(entry)))),
+        "ours": measured(entry),
+        "published": " ".join(filter(None, (published(entry), multiple(entry)))),
         "p": f"{probability(found[0])} against {found[1]}" if found else "",
         "best": best,
-        "runs": [key for key in map(words.page_name, entry.digests) if key in runs],
+        "runs": [key for key in map(formatting.page_name, entry.digests) if key in runs],
     }
 
 
@@ -90,25 +91,23 @@ def _figure(content: Content, filled: Filled) -> tuple[list[Drawing], Missing]:
     drawer = FIGURES.get(filled.table.name)
     if drawer is None:
         return [], ()
-    records = {str(run.record.get("digest")): run.record for run in content.runs}
-    sources = Sources(records, lambda run: content.folders.get(words.page_name(run.digest)))
     try:
-        drawn = drawer(filled, sources)
+        drawn = drawer(filled, lambda run: content.folders.get(formatting.page_name(run.digest)))
     except UserError as error:  # a damaged folder of a run does not stop the other pages
         return [], ((str(error), f"spdebench table {filled.table.name} --run"),)
     return ([] if drawn.figure is None else [draw(drawn.figure, "figure", drawn.caption)]), drawn.missing
 
 
 def _published(filled: Filled, group: Group, prefix: str) -> Iterator[Drawing]:
-    """Ours beside the published, if there is anything of ours."""
+    """Our numbers and the published ones, if there are any of ours."""
     pairs = [
-        charts.Pair(row, column, entry.cell.published, entry.cell.published_std, entry.mean, entry.std)
+        charts.PublishedPair(row, column, entry.cell.published, entry.cell.published_std, entry.mean, entry.std)
         for (row, column), entry in group.entries.items()
         if entry.cell.model != SOLVER
     ]
-    if any(pair.ours is not None for pair in pairs):
+    if any(pair.measured is not None for pair in pairs):
         figure = charts.plot_published(pairs, group.name or filled.table.title)
-        yield draw(figure, f"{prefix}p", "Ours beside the published numbers.")
+        yield draw(figure, f"{prefix}p", "Our numbers and the published ones.")
 
 
 def _cost(filled: Filled, group: Group, prefix: str) -> Iterator[Drawing]:

@@ -8,7 +8,8 @@ from importlib import resources
 from typing import TYPE_CHECKING, Any
 
 from spdebench.errors import UserError
-from spdebench.report.site import charts, words
+from spdebench.records.summary import mean_and_std
+from spdebench.report.site import charts, formatting
 
 if TYPE_CHECKING:
     from jinja2 import Environment
@@ -66,9 +67,9 @@ def _environment() -> Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.filters["number"] = words.number
-    environment.filters["text"] = words.text
-    environment.filters["mean"] = lambda mean: words.spread(mean.mean, mean.std)
+    environment.filters["number"] = formatting.number
+    environment.filters["text"] = formatting.text
+    environment.filters["mean"] = lambda mean: mean_and_std(mean.mean, mean.std)
     return environment
 
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -11,11 +12,12 @@ import numpy as np
 
 from spdebench import spec
 from spdebench.data import Dataset
-from spdebench.report.site import charts, words
-from spdebench.report.site.board import MAIN
+from spdebench.records import Record
+from spdebench.records.summary import MAIN
+from spdebench.report.site import charts, formatting
 from spdebench.report.site.content import Content
-from spdebench.report.site.records import Run, datasets_of, read_scores
 from spdebench.report.site.render import Drawing, Page, Templates, draw
+from spdebench.report.site.shown import ShownDataset, ShownRun
 from spdebench.tasks import TaskSpec
 
 
@@ -26,18 +28,18 @@ def run_pages(content: Content, templates: Templates) -> Iterator[Page]:
             yield _run(content, templates, run, row.runs)
 
 
-def _run(content: Content, templates: Templates, run: Run, siblings: Sequence[Run]) -> Page:
+def _run(content: Content, templates: Templates, run: ShownRun, siblings: Sequence[ShownRun]) -> Page:
     record = run.record
-    parts: list[dict[str, Any]] = [{"title": "Scores", "data": [], "scores": read_scores(record.get("scores"))}]
-    for label, shift in run.shifts.items():
-        scores = read_scores(shift.get("scores"))
-        parts.append({"title": f"Shift: {label}", "data": datasets_of(shift), "scores": scores})
+    parts: list[dict[str, Any]] = [{"title": "Scores", "data": [], "scores": record.scores}]
+    for label, scored in record.shifts.items():
+        data = [ShownDataset(identity) for identity in scored.datasets]
+        parts.append({"title": f"Shift: {formatting.text(label)}", "data": data, "scores": scored.scores})
     facts = [
-        ("Result", "What came out, and what it cost", _result(run)),
-        ("Configuration", "Fields of the model", _lines(record.get("config"))),
-        ("Options", "Options of the training", _lines(record.get("options"))),
-        ("Task", "Inputs, split and sub-sampling", _lines(record.get("task"))),
-        ("Provenance", "Where and with what it ran", _lines(record.get("provenance"))),
+        ("Result", "What came out, and what it cost", _result(record)),
+        ("Configuration", "Fields of the model", _lines(record.config)),
+        ("Options", "Options of the training", _lines(record.options)),
+        ("Task", "Inputs, split and sub-sampling", _lines(record.task)),
+        ("Provenance", "Where and with what it ran", _lines(asdict(record.provenance))),
     ]
     return templates.render(
         "run.html", f"runs/{run.key}.html", "Leaderboard", run.name, run=run, siblings=siblings,
@@ -46,26 +48,25 @@ def _run(content: Content, templates: Templates, run: Run, siblings: Sequence[Ru
     )  # fmt: skip
 
 
-def _result(run: Run) -> dict[str, str]:
-    record, counts = run.record, words.mapping(run.record.get("counts"))
+def _result(record: Record) -> dict[str, str]:
     return {
-        "best validation loss": words.number(run.figure("val")),
-        "best epoch": words.text(record.get("best_epoch")),
-        "epochs": words.text(record.get("epochs")),
-        "parameters": words.number(counts.get("parameters")),
-        "parameters, a complex one counted twice": words.number(counts.get("real")),
-        "inference, ms a sample": words.number(run.figure("inference_ms"), 3),
-        "samples a batch of inference": words.text(record.get("inference_batch")),
-        "training": words.seconds(run.figure("training_seconds")),
-        "peak memory, MB": words.number(run.figure("peak_memory_mb"), 3),
+        "best validation loss": formatting.number(record.val),
+        "best epoch": formatting.number(record.best_epoch),
+        "epochs": formatting.number(record.epochs),
+        "parameters": formatting.number(record.parameters),
+        "parameters, a complex one counted twice": formatting.number(record.real_parameters),
+        "inference, ms per sample": formatting.number(record.inference_ms),
+        "samples per batch of inference": formatting.number(record.inference_batch),
+        "training": formatting.seconds(record.training_seconds),
+        "peak memory, MB": formatting.number(record.peak_memory_mb),
     }
 
 
-def _lines(values: Any) -> dict[str, str]:
-    return {words.text(key): words.text(value) for key, value in words.flat(words.mapping(values)).items()}
+def _lines(values: Mapping[str, Any]) -> dict[str, str]:
+    return {formatting.text(key): formatting.text(value) for key, value in formatting.flat(values).items()}
 
 
-def _charts(content: Content, run: Run) -> list[Drawing]:
+def _charts(content: Content, run: ShownRun) -> list[Drawing]:
     """Learning curve, error over time and one prediction, as far as the run's folder has them."""
     folder = content.folders.get(run.key)
     if folder is None:
@@ -73,7 +74,7 @@ def _charts(content: Content, run: Run) -> list[Drawing]:
     log, curve = _log(folder / "log.jsonl"), _curve(folder / "scores.json")
     out = []
     if log or curve:
-        figure = charts.plot_training(log, run.figure("best_epoch") if log else None, curve, run.name)
+        figure = charts.plot_training(log, run.record.best_epoch if log else None, curve, run.name)
         caption = " ".join(
             [*(["Training and validation loss."] * bool(log)), *(["Test error over time."] * bool(curve))]
         )
@@ -92,8 +93,8 @@ def _log(path: Path) -> list[dict[str, float]]:
     out = []
     try:
         for line in path.read_text(encoding="utf-8").splitlines():
-            found = words.mapping(spec.loads(line, allow_nan=True))
-            entry = {key: words.real(value) for key, value in found.items()}
+            found = formatting.mapping(spec.loads(line, allow_nan=True))
+            entry = {key: formatting.real(value) for key, value in found.items()}
             finite = {key: value for key, value in entry.items() if value is not None and math.isfinite(value)}
             if "epoch" in finite:
                 out.append(finite)
@@ -105,21 +106,21 @@ def _log(path: Path) -> list[dict[str, float]]:
 def _curve(path: Path) -> list[float]:
     """The main score over time, from the run's whole scores."""
     try:
-        found = words.mapping(spec.loads(path.read_text(encoding="utf-8")))
+        found = formatting.mapping(spec.loads(path.read_text(encoding="utf-8")))
     except (OSError, ValueError):
         return []
-    score = words.mapping(words.mapping(found.get("scores")).get(MAIN))
-    values = [words.real(value) for value in words.sequence(score.get("curve"))]
+    score = formatting.mapping(formatting.mapping(found.get("scores")).get(MAIN))
+    values = [formatting.real(value) for value in formatting.sequence(score.get("curve"))]
     return [math.nan if value is None or not math.isfinite(value) else value for value in values]
 
 
-def _sample(content: Content, run: Run, path: Path) -> tuple[np.ndarray, np.ndarray, Dataset] | None:
+def _sample(content: Content, run: ShownRun, path: Path) -> tuple[np.ndarray, np.ndarray, Dataset] | None:
     """Truth and prediction of the first test sample, if both are at hand and fit each other."""
     file = content.files.get(run.datasets[0].key) if run.datasets else None
     if file is None or not path.is_file():
         return None
     try:
-        task = spec.build(TaskSpec, {key: value for key, value in run.task.items() if key != "equation"}, "task")
+        task = spec.build(TaskSpec, {key: value for key, value in run.record.task.items() if key != "equation"}, "task")
         row = int(task.rows(len(file))["test"][0])
         first = np.load(path, mmap_mode="r", allow_pickle=False)[0]
         if first.size > file.read("u", row, row + 1).size:

@@ -1,4 +1,4 @@
-"""What the paper's figures share: where they look, what they give back, and how models look in all of them."""
+"""What the paper's figures share: their arguments, their result, and the colours of models."""
 
 from __future__ import annotations
 
@@ -8,8 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from spdebench.paper.base import AnySpec
-from spdebench.paper.figure_data import KEEPS
-from spdebench.paper.fill import Entry, Filled, Records
+from spdebench.paper.fill import Entry, Filled
 from spdebench.report.style import BLUE, GREEN, GREY, ORANGE
 
 if TYPE_CHECKING:
@@ -39,22 +38,8 @@ def look(model: str) -> dict[str, Any]:
     return {"color": colour, "linestyle": line}
 
 
-@dataclass(frozen=True)
-class Sources:
-    """Where a figure looks: run records by digest, and the folder of a run (None where there is none)."""
-
-    records: Records
-    folder: Callable[[AnySpec], Path | None] = lambda run: None
-
-    @staticmethod
-    def of(records: Records, runs: Path) -> Sources:
-        """Records, and a folder of runs."""
-        return Sources(records, lambda run: runs / run.name)
-
-    def kept(self, entry: Entry, name: str) -> list[Any]:
-        """A block (`paper.figure_data`) of an entry's runs, as far as their records hold it."""
-        blocks = ((self.records[d].get("kept") or {}).get(name) for d in entry.digests)
-        return [block for block in blocks if KEEPS[name].sound(block)]
+FindFolder = Callable[[AnySpec], Path | None]
+"""The folder of a run, or None; a figure that shows fields predicts them anew from it."""
 
 
 Missing = tuple[tuple[str, str], ...]
@@ -63,14 +48,14 @@ Missing = tuple[tuple[str, str], ...]
 
 @dataclass(frozen=True)
 class Drawn:
-    """A figure as far as it could be drawn; None where there is nothing to show."""
+    """A figure as far as it could be drawn (None where there is nothing to show), and what it lacks."""
 
     figure: Figure | None
     missing: Missing
     caption: str
 
 
-Drawer = Callable[[Filled, Sources], Drawn]
+Drawer = Callable[[Filled, FindFolder], Drawn]
 
 
 def lacking(entries: Iterable[Entry], shown: int = 3) -> Missing:

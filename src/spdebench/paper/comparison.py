@@ -1,7 +1,7 @@
-"""Where our numbers stand beside the published ones: at or below mean + 2 s.d., above it, or far below, and then why.
+"""Our numbers against the published ones: at or below their mean + 2 s.d., above it, or far below; and why.
 
-Explanations are data (`explanations.toml`): the first whose keys all agree with a cell speaks for it. Times of another
-device are not compared.
+Explanations are data (`explanations.toml`): the first whose keys all agree with a cell applies to it. Inference times
+are not compared, because they were measured on other devices.
 """
 
 from __future__ import annotations
@@ -17,19 +17,19 @@ from importlib import resources
 from spdebench.paper.base import Cell
 from spdebench.paper.fill import Entry, Filled
 
-SPREAD = 2.0  # published standard deviations that ours may lie above the published mean
-FAR = 0.25  # of the published mean, below which ours needs a word as well
+DEVIATIONS = 2.0  # published standard deviations that ours may lie above the published mean
+FAR = 0.25  # of the published mean; a number below that is explained as well
 KEYS = ("table", "group", "row", "column", "model", "metric")
-"""What an explanation may be about: fields of a cell."""
+"""Fields of a cell that an explanation may name."""
 VERDICTS = ("Unexplained", "Explained in part", "Explained")
 """Of a number that lies above or far below, the least explained first."""
 
 
 @dataclass(frozen=True)
 class Explanation:
-    """A sentence, and the fields of the cells that it speaks for, each with the values that it may have.
+    """A sentence, and the fields of the cells that it applies to, each with the values that it may have.
 
-    ``below``: it is about numbers far below the published ones, not above. ``partly``: it does not account for all of
+    ``below``: it explains numbers far below the published ones, not above. ``partly``: it does not account for all of
     the difference.
     """
 
@@ -38,13 +38,13 @@ class Explanation:
     partly: bool = False
     below: bool = False
 
-    def speaks_for(self, cell: Cell) -> bool:
+    def applies_to(self, cell: Cell) -> bool:
         return all(getattr(cell, key) in values for key, values in self.about.items())
 
 
 @dataclass(frozen=True)
-class Standing:
-    """A published number of which we have at least one run."""
+class PublishedComparison:
+    """A published number and ours, of which there is at least one run."""
 
     entry: Entry
     explanation: Explanation | None
@@ -53,7 +53,7 @@ class Standing:
     def limit(self) -> float:
         """Published mean + 2 s.d.; the mean where no s.d. is printed."""
         cell = self.entry.cell
-        return (cell.published or 0.0) + SPREAD * (cell.published_std or 0.0)
+        return (cell.published or 0.0) + DEVIATIONS * (cell.published_std or 0.0)
 
     @property
     def compared(self) -> bool:
@@ -61,13 +61,13 @@ class Standing:
 
     @property
     def above(self) -> bool:
-        """What is not finite is above."""
+        """Whether ours lies above the limit; a number that is not finite does."""
         mean = self.entry.mean
         return self.compared and (mean is None or not math.isfinite(mean) or mean > self.limit)
 
     @property
-    def far(self) -> bool:
-        """So far below that it needs a word."""
+    def far_below(self) -> bool:
+        """So far below that it needs an explanation."""
         mean, cell = self.entry.mean, self.entry.cell
         return self.compared and mean is not None and mean < FAR * (cell.published or 0.0)
 
@@ -101,12 +101,12 @@ def explanations() -> tuple[Explanation, ...]:
     return parse((resources.files("spdebench.paper") / "explanations.toml").read_text(encoding="utf-8"))
 
 
-def standings(filled: Filled, known: Iterable[Explanation] | None = None) -> list[Standing]:
+def comparisons(filled: Filled, known: Iterable[Explanation] | None = None) -> list[PublishedComparison]:
     """One for each published number of a table that has a run; the first explanation that fits is taken."""
     every = explanations() if known is None else tuple(known)
-    out = [Standing(e, None) for e in filled.entries if e.cell.published_keys and e.values]
-    return [dataclasses.replace(s, explanation=_reason(s, every)) if s.above or s.far else s for s in out]
+    out = [PublishedComparison(e, None) for e in filled.entries if e.cell.published_keys and e.values]
+    return [dataclasses.replace(s, explanation=_reason(s, every)) if s.above or s.far_below else s for s in out]
 
 
-def _reason(standing: Standing, every: Iterable[Explanation]) -> Explanation | None:
-    return next((x for x in every if x.below == standing.far and x.speaks_for(standing.entry.cell)), None)
+def _reason(found: PublishedComparison, every: Iterable[Explanation]) -> Explanation | None:
+    return next((x for x in every if x.below == found.far_below and x.applies_to(found.entry.cell)), None)

@@ -1,4 +1,4 @@
-"""Models under all metrics at once: a panel a group of a table, a polygon a model, an axis a metric."""
+"""Models under all metrics at once: one panel per group of a table, one polygon per model, one axis per metric."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import numpy as np
 
 from spdebench.paper.fill import Entry, Filled, Group
 from spdebench.report.numbers import heading
-from spdebench.report.paper.base import TITLE, Drawn, Sources, lacking, look
+from spdebench.report.paper_figures.base import TITLE, Drawn, FindFolder, lacking, look
 from spdebench.report.style import GREY, new_figure, plain, styled
 
 if TYPE_CHECKING:
@@ -33,8 +33,8 @@ def radius(score: float | None, best: float) -> float:
     return 0.0 if best <= 0 else max(0.0, 1 - math.log10(score / best) / DECADES)
 
 
-def draw_radar(filled: Filled, sources: Sources) -> Drawn:
-    """From records alone; a model stands in a panel once it has a run there."""
+def draw_radar(filled: Filled, folder: FindFolder) -> Drawn:
+    """From records alone; a model is shown in a panel once it has a run there."""
     complete = {g.name: [row for row in g.rows if all(e.values for e in g.row(row))] for g in filled.groups}
     missing = lacking(e for e in filled.entries if e.cell.row not in complete[e.cell.group])
     panels = [g for g in filled.groups if complete[g.name]]

@@ -1,6 +1,6 @@
 """Values as text for people, names of pages, and the little Markdown that cards are written in.
 
-Records come from files that anyone may have written, so every reader here takes whatever it finds and never raises.
+What a record says of data and configurations may be any JSON value, so that these functions take anything.
 """
 
 from __future__ import annotations
@@ -11,6 +11,8 @@ import math
 import re
 from collections.abc import Iterable, Mapping
 from typing import Any
+
+from spdebench.records import summary
 
 MISSING = "–"
 _NARROW = "\u202f"  # the narrow space that groups digits; site.js takes it out again
@@ -29,7 +31,7 @@ def sequence(value: Any) -> list[Any]:
 
 
 def real(value: Any) -> float | None:
-    """A number, also one that JSON lacks and that is written as a word; None for anything else."""
+    """A number, also one that is written as "inf" or "nan"; None for anything else."""
     if isinstance(value, bool):
         return None
     if isinstance(value, int | float):
@@ -70,40 +72,19 @@ def slug(text: str) -> str:
 
 
 # --- numbers ------------------------------------------------------------------------------------------------------
-def number(value: Any, digits: int = 4) -> str:
-    """A number to so many significant digits; whole ones with their digits grouped; other values as they are."""
-    x = real(value)
-    if x is None:
-        return MISSING if value is None else text(value)
-    if not math.isfinite(x):
-        return "nan" if math.isnan(x) else ("∞" if x > 0 else "-∞")
-    if isinstance(value, int):
-        return f"{value:,}".replace(",", _NARROW)
-    if x != 0 and not 1e-4 <= abs(x) < 1e6:
-        return f"{x:.{digits - 1}e}".replace("e-0", "e-").replace("e+0", "e+")
-    places = max(0, digits - 1 - math.floor(math.log10(abs(x)))) if x else 0
-    return f"{x:.{places}f}"
+def number(value: float | None) -> str:
+    """A number as tables write it; whole ones with their digits grouped."""
+    if value is None:
+        return MISSING
+    return f"{value:,}".replace(",", _NARROW) if isinstance(value, int) else summary.number(value)
 
 
-def spread(mean: float, std: float | None) -> str:
-    """``0.0973 ± 0.0040``: both to the second significant digit of the standard deviation; alone to four digits."""
-    if std is None or not math.isfinite(std) or not math.isfinite(mean):
-        return number(mean)
-    if std == 0 or not 1e-4 <= abs(mean) < 1e6 or std < 1e-7:
-        return f"{number(mean)} ± {number(std, 2)}"
-    places = max(0, 1 - math.floor(math.log10(std)))
-    return f"{mean:.{places}f} ± {std:.{places}f}"
-
-
-def seconds(value: Any) -> str:
+def seconds(value: float | None) -> str:
     """A duration."""
-    x = real(value)
-    if x is None or not math.isfinite(x):
-        return number(value)
-    if x < 60:
-        return f"{number(x, 3)} s"
-    minutes = int(x) // 60
-    return f"{minutes} min {int(x) % 60:02d} s" if minutes < 60 else f"{minutes // 60} h {minutes % 60:02d} min"
+    if value is None or not math.isfinite(value) or value < 60:
+        return number(value) + " s" * (value is not None)
+    minutes = int(value) // 60
+    return f"{minutes} min {int(value) % 60:02d} s" if minutes < 60 else f"{minutes // 60} h {minutes % 60:02d} min"
 
 
 # --- words --------------------------------------------------------------------------------------------------------

@@ -1,9 +1,11 @@
-"""What records say: datasets and runs, read from dictionaries that anyone may have written."""
+"""Datasets and runs as the site shows them.
+
+What a dataset, task or configuration holds is free, so that its values may be anything that JSON can hold.
+"""
 
 from __future__ import annotations
 
 import dataclasses
-import math
 import shlex
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -13,22 +15,25 @@ from typing import Any
 from spdebench.data.identity import from_dict
 from spdebench.equations import EQUATIONS, Equation
 from spdebench.errors import UserError
-from spdebench.report.site.words import fingerprint, mapping, page_name, real, sequence, text
-from spdebench.training.solver_row import FINER, SOLVER
+from spdebench.records import MetricValue, Record, Records
+from spdebench.records.record import FINER
+from spdebench.report.site.formatting import fingerprint, mapping, page_name, text
+from spdebench.tasks import TASK_TEXT
+from spdebench.training.solver_row import SOLVER
 
 _SHOWN = ("truncation", "sigma", "boundary", "kappa")  # columns of their own (kappa: the task)
-_AUTOMATIC = ("basis", "solve_points", "substeps")  # filled in by the equation when left open
+_AUTOMATIC = ("basis", "solve_points", "substeps")  # filled in by the equation where they are not given
 
 
 @dataclass(frozen=True)
-class Data:
+class ShownDataset:
     """A dataset as records name it: the identity of a native file, made here or imported."""
 
-    identity: dict[str, Any]
+    identity: Mapping[str, Any]
 
     @cached_property
     def key(self) -> str:
-        """Names its page; the digest that also stands in the name of its file."""
+        """Names its page; it is the digest in the name of the dataset's file."""
         return fingerprint(self.identity)
 
     @property
@@ -55,7 +60,7 @@ class Data:
     def known(self) -> Equation | None:
         """The equation's spec, if this version has that equation and takes these values."""
         try:
-            return None if self.imported else from_dict(self.identity).equation
+            return None if self.imported else from_dict(dict(self.identity)).equation
         except (UserError, ValueError, TypeError, AttributeError):
             return None
 
@@ -72,7 +77,7 @@ class Data:
 
     @property
     def extras(self) -> str:
-        """What the leaderboard's other columns do not tell."""
+        """The fields that have no column of their own in the leaderboard."""
         if self.imported:
             return f"imported {text(mapping(self.identity['published']).get('file'))}"
         rest = [f"{key}={text(value)}" for key, value in self.special.items() if key not in _SHOWN]
@@ -91,109 +96,78 @@ class Data:
         """The command that makes the file."""
         if self.imported:
             return None
-        words = [f"{key}={text(value)}" for key, value in self.special.items()]
+        fields = [f"{key}={text(value)}" for key, value in self.special.items()]
         numbers = ["-n", text(self.identity.get("n")), "--seed", text(self.identity.get("seed"))]
-        return shlex.join(["spdebench", "generate", self.equation, *words, *numbers])
+        return shlex.join(["spdebench", "generate", self.equation, *fields, *numbers])
 
 
 @dataclass(frozen=True)
-class Run:
+class ShownRun:
     """One record. ``key`` names its page."""
 
     key: str
-    record: dict[str, Any]
+    record: Record
 
     @cached_property
-    def datasets(self) -> tuple[Data, ...]:
-        return tuple(Data(mapping(d)) for d in sequence(self.record.get("datasets")))
+    def datasets(self) -> tuple[ShownDataset, ...]:
+        return tuple(map(ShownDataset, self.record.datasets))
 
     @cached_property
     def model(self) -> str:
-        return text(self.record.get("model"))
+        return text(self.record.model)
 
     @property
     def name(self) -> str:
-        return text(self.record.get("name") or self.key)
+        return text(self.record.name or self.key)
 
-    @cached_property
-    def task(self) -> dict[str, Any]:
-        return mapping(self.record.get("task"))
-
-    @cached_property
-    def options(self) -> dict[str, Any]:
-        return mapping(self.record.get("options"))
+    @property
+    def inputs(self) -> str:
+        """The task: ``xi -> u`` or ``(u0, xi) -> u``."""
+        given = text(self.record.task.get("inputs"))
+        return {str(key): shown for key, shown in TASK_TEXT.items()}.get(given, given)
 
     @property
     def seed(self) -> str:
-        return text(self.options.get("seed", 0))
-
-    @cached_property
-    def shifts(self) -> dict[str, dict[str, Any]]:
-        """What it scored on other data, by label."""
-        return {text(label): mapping(shift) for label, shift in mapping(self.record.get("shifts")).items()}
+        return text(self.record.options.get("seed", 0))
 
     @property
-    def shifted(self) -> list[Data]:
+    def shifted(self) -> list[ShownDataset]:
         """The datasets of all shifts."""
-        return [data for shift in self.shifts.values() for data in datasets_of(shift)]
+        return [ShownDataset(identity) for scored in self.record.shifts.values() for identity in scored.datasets]
 
     @property
     def solver(self) -> bool:
-        return self.record.get("model") == SOLVER
+        return self.record.model == SOLVER
 
     @property
     def baseline(self) -> bool:
         """Not trained by gradients: zero epochs."""
-        return self.record.get("epochs") == 0 and not self.solver
+        return self.record.epochs == 0 and not self.solver
 
     @cached_property
-    def scores(self) -> dict[str, tuple[float, float | None, float | None]]:
-        """Metric -> value, and the ends of its interval where there is one; the solver's against a finer solution."""
-        finer = self.shifts.get(FINER, {}) if self.solver else {}
-        return read_scores(finer.get("scores") or self.record.get("scores"))
-
-    def figure(self, key: str) -> float | None:
-        """A number that stands at the record's top level."""
-        return real(self.record.get(key))
+    def scores(self) -> Mapping[str, MetricValue]:
+        """Metric -> value; the solver's scores are those against a finer solution."""
+        finer = self.record.part(FINER) if self.solver else None
+        return finer.scores if finer and finer.scores else self.record.scores
 
     @cached_property
     def problem(self) -> str:
         """Fingerprint of datasets and task."""
-        return fingerprint([self.record.get("datasets"), self.record.get("task")])
+        return fingerprint([self.record.datasets, self.record.task])
 
     @cached_property
     def settings(self) -> dict[str, Any]:
         """Configuration and options but for the seed: what may tell two rows of one model apart."""
-        options = {key: value for key, value in self.options.items() if key != "seed"}
-        rest: dict[str, Any] = {key: self.record[key] for key in ("initial", "version") if key in self.record}
-        return {**mapping(self.record.get("config")), **options, **rest}
+        options = {key: value for key, value in self.record.options.items() if key != "seed"}
+        initial = {"initial": self.record.initial} if self.record.initial else {}
+        return {**self.record.config, **options, **initial}
 
     @cached_property
     def group(self) -> str:
         """Fingerprint of all but the seed."""
-        return fingerprint([self.problem, self.record.get("model"), self.settings])
+        return fingerprint([self.problem, self.record.model, self.settings])
 
 
-def datasets_of(shift: Mapping[str, Any]) -> list[Data]:
-    """The datasets that a shift was scored on: one identity, or a list of them."""
-    found = shift.get("dataset")
-    return [
-        Data(identity) for identity in (found if isinstance(found, list) else [found]) if isinstance(identity, dict)
-    ]
-
-
-def read_scores(values: Any) -> dict[str, tuple[float, float | None, float | None]]:
-    """The ``scores`` of a record, or of one of its shifts: metric -> (value, low, high); null is what is not finite."""
-    out = {}
-    for name, score in mapping(values).items():
-        known = mapping(score)
-        value = math.nan if "value" in known and known["value"] is None else real(known.get("value"))
-        if value is not None:
-            out[text(name)] = (value, real(known.get("low")), real(known.get("high")))
-    return out
-
-
-def collect(records: Mapping[str, Any]) -> list[Run]:
-    """Runs of all records that are dictionaries, by key."""
-    runs = [Run(page_name(digest), record) for digest, record in records.items() if isinstance(record, dict)]
-    return sorted(runs, key=lambda run: run.key)
+def shown_runs(records: Records) -> list[ShownRun]:
+    """Runs of all records, by key."""
+    return sorted((ShownRun(page_name(d), record) for d, record in records.items()), key=lambda run: run.key)

@@ -13,7 +13,7 @@ from spdebench.grids import Grid
 from spdebench.paper.base import dataset_of
 from spdebench.paper.fill import Entry, Filled
 from spdebench.report.numbers import heading
-from spdebench.report.paper.base import TITLE, Drawn, Sources, lacking
+from spdebench.report.paper_figures.base import TITLE, Drawn, FindFolder, lacking
 from spdebench.report.style import new_figure, picture, plain, styled, symmetric_limit
 from spdebench.solvers import simulate
 from spdebench.training import Run, open_run
@@ -36,15 +36,15 @@ class Shown:
     predicted: np.ndarray
 
 
-def draw_evolution(filled: Filled, sources: Sources) -> Drawn:
-    """From the folder of the first seed's run: its model predicts anew on every grid that the table names.
+def draw_evolution(filled: Filled, folder: FindFolder) -> Drawn:
+    """From the folder of the first seed's run: its model predicts again on every grid that the table names.
 
     The sample is solved again from its seed, so that no dataset is needed.
     """
     shown, missing = [], []
     runs: dict[str, Run] = {}
     for entry in filled.entries:
-        run = _opened(entry, sources, runs)
+        run = _opened(entry, folder, runs)
         if run is None:
             missing.append(entry)
         else:
@@ -52,10 +52,10 @@ def draw_evolution(filled: Filled, sources: Sources) -> Drawn:
     return Drawn(_plot(filled, shown, next(iter(runs.values()))) if shown else None, lacking(missing), CAPTION)
 
 
-def _opened(entry: Entry, sources: Sources, runs: dict[str, Run]) -> Run | None:
+def _opened(entry: Entry, find: FindFolder, runs: dict[str, Run]) -> Run | None:
     """The run of an entry's first seed, if it is trained."""
     wanted = entry.cell.runs[0]
-    folder = sources.folder(wanted)
+    folder = find(wanted)
     if wanted.digest not in runs and folder is not None and checkpoint_file(folder, "best").exists():
         run = open_run(folder)
         if run.spec.digest != wanted.digest:

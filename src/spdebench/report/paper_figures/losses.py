@@ -1,4 +1,4 @@
-"""One model trained with several losses: validation against epoch, and the metrics beside each other."""
+"""One model trained with several losses: validation error against epoch, and the metrics on the test part."""
 
 from __future__ import annotations
 
@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from spdebench.paper.fill import Entry, Filled
+from spdebench.records.record import LossLog
 from spdebench.report.numbers import heading
-from spdebench.report.paper.base import TITLE, Drawn, Sources, lacking
+from spdebench.report.paper_figures.base import TITLE, Drawn, FindFolder, lacking
 from spdebench.report.style import BLUE, GREEN, GREY, ORANGE, log_axis, new_figure, plain, styled
 
 if TYPE_CHECKING:
@@ -20,19 +21,19 @@ CAPTION = "Validation error against epoch, and metrics on the test part, of one 
 COLOURS = (BLUE, ORANGE, GREEN, GREY)
 
 
-def draw_losses(filled: Filled, sources: Sources) -> Drawn:
-    """From records: the thinned logs that they keep, and scores."""
+def draw_losses(filled: Filled, folder: FindFolder) -> Drawn:
+    """From the thinned logs and the scores in records."""
     rows = {row: [e for group in filled.groups for e in group.row(row)] for row in filled.rows}
-    logs = {row: sources.kept(entries[0], "log") for row, entries in rows.items()}
+    logs = {row: [log for r in entries[0].records if (log := r.figure_data.log)] for row, entries in rows.items()}
     known = {row: entries for row, entries in rows.items() if any(e.values for e in entries) or logs[row]}
     missing = lacking(rows[row][0] for row in rows if not logs[row])
     return Drawn(_plot(filled, known, logs) if known else None, missing, CAPTION)
 
 
 @styled
-def _plot(filled: Filled, rows: dict[str, list[Entry]], logs: dict[str, list[dict[str, Any]]]) -> Figure:
+def _plot(filled: Filled, rows: dict[str, list[Entry]], logs: dict[str, list[LossLog]]) -> Figure:
     remark = (
-        "left: validation relative L2 whatever the loss, a line a seed;  right: test part, bars ± 1 s.d. over seeds"
+        "left: validation relative L2 whatever the loss, one line per seed;  right: test part, bars ± 1 s.d. over seeds"
     )
     figure = new_figure(9.6, 3.9, plain(heading(filled), TITLE), remark)
     left, right = figure.subplots(1, 2)
@@ -40,10 +41,10 @@ def _plot(filled: Filled, rows: dict[str, list[Entry]], logs: dict[str, list[dic
     handles = {}
     for row, entries in rows.items():
         for log in logs[row]:
-            left.plot(log["epoch"], np.array(log["val"], dtype=float), color=colours[row], linewidth=1.1, alpha=0.8)
+            left.plot(log.epoch, np.array(log.val), color=colours[row], linewidth=1.1, alpha=0.8)
         handles[row] = _marks(right, entries, colours[row], 0.16 * (list(rows).index(row) - (len(rows) - 1) / 2))
     left.set(title="validation", xlabel="epoch", ylabel="relative $L^2$")
-    log_axis(left, "y", [v for row in rows for log in logs[row] for v in log["val"] if v])
+    log_axis(left, "y", [v for row in rows for log in logs[row] for v in log.val if math.isfinite(v) and v])
     columns = [e.cell.column for e in next(iter(rows.values()))]
     right.set_yticks(range(len(columns)), [plain(c) for c in columns])
     right.invert_yaxis()

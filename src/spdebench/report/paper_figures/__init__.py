@@ -1,0 +1,19 @@
+"""The paper's figures of runs, drawn from records (and, where fields are shown, from a run's folder)."""
+
+from collections.abc import Mapping
+
+from spdebench.report.paper_figures.base import Drawer, Drawn, FindFolder, Missing
+from spdebench.report.paper_figures.evolution import draw_evolution
+from spdebench.report.paper_figures.losses import draw_losses
+from spdebench.report.paper_figures.moments import draw_moments
+from spdebench.report.paper_figures.radar import draw_radar
+
+FIGURES: Mapping[str, Drawer] = {
+    "radar": draw_radar,
+    "mean-variance": draw_moments,
+    "nse-evolution": draw_evolution,
+    "loss-comparison": draw_losses,
+}
+"""Name of a figure (as in `paper.catalogue`) -> what draws it."""
+
+__all__ = ["FIGURES", "Drawer", "Drawn", "FindFolder", "Missing"]
