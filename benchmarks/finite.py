@@ -20,7 +20,7 @@ import torch
 
 from spdebench.data import DatasetSpec
 from spdebench.engines import keep_freed_memory
-from spdebench.errors import FoldingWarning, UserError
+from spdebench.errors import AliasingWarning, UserError
 from spdebench.paper.suite import SUITE
 from spdebench.solvers import simulate
 
@@ -73,7 +73,7 @@ def main() -> None:
     arguments = parser.parse_args()
     torch.set_num_threads(1)
     keep_freed_memory()
-    warnings.simplefilter("ignore", FoldingWarning)
+    warnings.simplefilter("ignore", AliasingWarning)
     rows = []
     for row in check(arguments.n, arguments.device, arguments.only):
         rows.append(row)

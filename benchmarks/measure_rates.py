@@ -19,7 +19,7 @@ import torch
 
 from spdebench.campaign.rates import volume
 from spdebench.data import generate
-from spdebench.errors import UserError, folding_known
+from spdebench.errors import UserError, without_aliasing_warning
 from spdebench.paper.base import dataset_of
 from spdebench.paper.catalogue import TABLES, table
 from spdebench.spec import canonical_json
@@ -40,7 +40,7 @@ def cases(tables: Collection[str] = ()) -> list[RunSpec]:
 
 def measure(device: str, n: int, tables: Collection[str] = (), epochs: int = 3) -> Iterator[list[str]]:
     """Rows of the csv, each with the least time of the epochs after the first."""
-    with tempfile.TemporaryDirectory() as folder, folding_known():
+    with tempfile.TemporaryDirectory() as folder, without_aliasing_warning():
         for case in cases(tables):
             name = [case.model, case.equation, torch.device(device).type]
             try:

@@ -11,13 +11,13 @@ import torch
 
 from spdebench.cli.output import print_table
 from spdebench.equations import EQUATIONS
-from spdebench.errors import FoldingWarning
+from spdebench.errors import AliasingWarning
 from spdebench.solvers import simulate
 
 
 def main() -> None:
     torch.set_num_threads(8)
-    warnings.simplefilter("ignore", FoldingWarning)
+    warnings.simplefilter("ignore", AliasingWarning)
     rows = []
     for name in EQUATIONS:
         eq = EQUATIONS[name]()

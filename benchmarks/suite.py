@@ -25,7 +25,7 @@ from spdebench.cli.output import print_table
 from spdebench.data import DatasetSpec
 from spdebench.data.store import Writer, made_with
 from spdebench.equations import Equation
-from spdebench.errors import FoldingWarning
+from spdebench.errors import AliasingWarning
 from spdebench.paper.suite import SUITE, Row
 from spdebench.solvers import simulate
 from spdebench.timing import timed
@@ -94,7 +94,7 @@ def main() -> None:
     parser.add_argument("--writing", action="store_true", help="measure writing only")
     parser.add_argument("--out", type=Path)
     arguments = parser.parse_args()
-    warnings.simplefilter("ignore", FoldingWarning)
+    warnings.simplefilter("ignore", AliasingWarning)
     rows = [measure_row(row, arguments.device, not arguments.writing) for row in SUITE if row.counted]
     sums = {"row": "all"} | {k: round(sum(r[k] for r in rows), 2) for k in rows[0] if k != "row"}
     print_table([*rows, sums])

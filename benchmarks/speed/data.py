@@ -22,7 +22,7 @@ import torch
 
 from spdebench.data.identity import DatasetSpec
 from spdebench.equations import Equation
-from spdebench.errors import folding_known
+from spdebench.errors import without_aliasing_warning
 from spdebench.solvers import simulate
 from spdebench.timing import best_of, timed
 
@@ -68,7 +68,7 @@ def bench_equation(equation: Equation, n: int = 0, device: str = "cpu", label: s
     n = n or samples_for(equation, device)
     on_gpu = torch.device(device).type == "cuda"
     identity = DatasetSpec(equation=equation, n=n, chunk=-(-n // 2) if on_gpu else 0)
-    with folding_known():
+    with without_aliasing_warning():
         simulate(equation, 0, range(2), device=device)  # libraries are loaded on first use
         size = min(identity.chunk, n)
         calls = record_transforms(lambda: simulate(equation, 0, range(size), device=device))

@@ -36,15 +36,15 @@ def warn_renamed(old: str, new: str) -> None:
     warnings.warn(f"'{old}' is now called '{new}'; the old name still works", RenamedWarning, stacklevel=level)
 
 
-class FoldingWarning(UserWarning):
-    """The noise expansion reaches past the grid, so that its series folds when evaluated there."""
+class AliasingWarning(UserWarning):
+    """The noise has more modes than the grid resolves, so high modes alias onto low ones."""
 
 
 @contextmanager
-def folding_known() -> Iterator[None]:
-    """Within it folding is not warned of: it was said before, or what comes out says so itself."""
+def without_aliasing_warning() -> Iterator[None]:
+    """No `AliasingWarning` is given inside this context: the user has been told already."""
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", FoldingWarning)
+        warnings.simplefilter("ignore", AliasingWarning)
         yield
 
 

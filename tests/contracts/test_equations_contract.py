@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from spdebench.equations import EQUATIONS, Equation
-from spdebench.errors import FoldingWarning
+from spdebench.errors import AliasingWarning
 from spdebench.solvers import SCHEMES, simulate, solve
 
 NAMES = list(EQUATIONS)
@@ -71,7 +71,7 @@ def test_paths_are_finite_and_of_order_1(name, edition):
 @pytest.mark.parametrize("name", ONE_D)
 def test_paths_of_1200_samples_are_finite(name, edition, truncation):
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", FoldingWarning)
+        warnings.simplefilter("ignore", AliasingWarning)
         for eq in variants(name):
             one = eq.replace(edition=edition, truncation=truncation)
             for start in range(0, 1200, 240):

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 import spdebench as sb
+from spdebench.cli.main import main
 from spdebench.metrics import METRICS
 
 ROOT = Path(__file__).parents[2]
@@ -77,3 +78,17 @@ def test_models_and_metrics_use_the_words_of_the_field(registry):
 def test_links_lead_somewhere(page):
     for target in re.findall(r"\]\(([^)#]+)\)", page.read_text()):
         assert (page.parent / target).exists(), target
+
+
+def test_help_uses_the_words_of_the_field(capsys):
+    def shown(*words: str) -> str:
+        with pytest.raises(SystemExit):
+            main([*words, "--help"])
+        return capsys.readouterr().out
+
+    def verbs(text: str) -> list[str]:
+        return re.findall(r"^  (\w+)  ", text.partition("Commands:")[2], re.MULTILINE)
+
+    assert len(verbs(shown())) > 10 and len(verbs(shown("data"))) > 4
+    for words in ((), *((v,) for v in verbs(shown())), *(("data", v) for v in verbs(shown("data")))):
+        assert private_words(shown(*words)) == [], words

@@ -82,6 +82,6 @@ def test_no_choice_of_few_numbers_beats_the_unseen_share(evidence):
 
 
 def test_authors_phi42_has_the_variance_that_was_found(evidence):
-    """E X^2 = 1.750e-2 at t = 0.025 with 64 functions an axis, folded on 31 points; nearly so one frame before."""
+    """E X^2 = 1.750e-2 at t = 0.025 with 64 functions per axis, aliased on 31 points; nearly so one frame before."""
     _, _, linear = evidence.authors_phi42(24, 64)
     assert float(linear[:, -1].square().mean()) == pytest.approx(1.75e-2, rel=0.06)

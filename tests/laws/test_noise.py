@@ -1,4 +1,4 @@
-"""Laws of the driving noise: covariance, nesting in J and dt, independence of batch, Nyquist, folding, projection."""
+"""Laws of the driving noise: covariance, nesting in J and dt, independence of batch, Nyquist, aliasing, projection."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ CASES = [
 
 
 @pytest.mark.parametrize(("name", "truncation", "points", "boundary"), CASES)
-def test_grid_values_are_the_series_at_the_points_also_where_it_folds(name, truncation, points, boundary):
+def test_grid_values_are_the_series_at_the_points_also_where_it_aliases(name, truncation, points, boundary):
     basis, grid = make_basis(name, truncation), Grid((points,), (-1.0,), (1.5,), boundary)
     z = normal_pairs(sample_states(5, "noise", range(3), "cpu"), torch.arange(2), torch.arange(basis.pairs))
     x = np.arange(points) * 2.5 / points

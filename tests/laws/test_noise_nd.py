@@ -63,7 +63,7 @@ CASES = [
 
 
 @pytest.mark.parametrize(("name", "truncation", "points"), CASES)
-def test_grid_values_are_the_series_at_the_points_also_where_it_folds(name, truncation, points):
+def test_grid_values_are_the_series_at_the_points_also_where_it_aliases(name, truncation, points):
     basis = make_basis(name, truncation, len(points))
     grid = boxed(points, "periodic" if name == "fourier" else "dirichlet")
     z = normal_pairs(sample_states(5, "noise", range(2), "cpu"), torch.arange(2), basis.modes)
@@ -174,7 +174,7 @@ def test_coarse_increments_are_sums_of_fine_ones(steps):
 
 @pytest.mark.parametrize(("name", "dim", "n"), [("fourier", 1, 8), ("fourier", 2, 6), ("sine", 1, 8), ("sine", 2, 6)])
 def test_leaving_pairs_out_leaves_the_others_alone(name, dim, n):
-    """A basis that keeps some pairs is the whole one with the other amplitudes set to 0, also where it folds."""
+    """A basis that keeps some pairs is the whole one with the other amplitudes set to 0, also with aliasing."""
     basis, grid = make_basis(name, 10, dim), Grid.unit(n, dim, "periodic" if name == "fourier" else "dirichlet")
     keep = torch.arange(basis.pairs) % 3 != 1
     part = basis.keeping(keep)
@@ -184,11 +184,11 @@ def test_leaving_pairs_out_leaves_the_others_alone(name, dim, n):
     assert torch.allclose(part.spectral(z[..., keep], grid), want, atol=1e-14)
 
 
-def test_a_grid_that_folds_says_so():
+def test_a_grid_says_whether_the_noise_aliases():
     grid = Grid.unit(16, 2)
-    for truncation, resolved, folds in ((14, True, False), (16, False, False), (18, False, True)):
+    for truncation, resolved, aliased in ((14, True, False), (16, False, False), (18, False, True)):
         basis = make_basis("fourier", truncation, 2)
-        assert (basis.resolved_by(grid), basis.folds_on(grid)) == (resolved, folds)
-    for truncation, resolved, folds in ((15, True, False), (16, False, False), (17, False, True)):
+        assert (basis.resolved_by(grid), basis.aliases_on(grid)) == (resolved, aliased)
+    for truncation, resolved, aliased in ((15, True, False), (16, False, False), (17, False, True)):
         basis = make_basis("sine", truncation, 2)
-        assert (basis.resolved_by(grid), basis.folds_on(grid)) == (resolved, folds)
+        assert (basis.resolved_by(grid), basis.aliases_on(grid)) == (resolved, aliased)

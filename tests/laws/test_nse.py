@@ -11,7 +11,7 @@ from strong import assert_order, final, paths_at, slope
 from spdebench.equations import NSE, equation
 from spdebench.equations.initial import gaussian_field
 from spdebench.equations.nse import streams
-from spdebench.errors import FoldingWarning, UserError
+from spdebench.errors import AliasingWarning, UserError
 from spdebench.grids import Grid
 from spdebench.noise import Wiener
 from spdebench.solvers import simulate, solve
@@ -335,8 +335,8 @@ def test_default_samples_are_finite(edition, boundary):
 
 def test_noise_beyond_the_grid_warns_and_only_then():
     equation("nse").wiener()
-    for spectrum, folds in (("paper", True), ("reference", False)):  # of the latter |k| <= 12 is all that matters
+    for spectrum, aliased in (("paper", True), ("reference", False)):  # of the latter |k| <= 12 is all that matters
         eq = equation("nse", truncation=128, spectrum=spectrum)
-        assert bool(eq.folding_message()) is folds
-    with pytest.warns(FoldingWarning):
+        assert bool(eq.aliasing_message()) is aliased
+    with pytest.warns(AliasingWarning):
         equation("nse", truncation=128).wiener()

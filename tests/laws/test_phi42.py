@@ -40,7 +40,7 @@ def distance(a: torch.Tensor, b: torch.Tensor) -> float:
 @pytest.mark.parametrize(
     ("truncation", "edition", "n"), [(2, "paper", 192), (32, "paper", 48), (64, "paper", 48), (8, "converged", 64)]
 )
-@pytest.mark.filterwarnings("ignore::spdebench.errors.FoldingWarning")
+@pytest.mark.filterwarnings("ignore::spdebench.errors.AliasingWarning")
 def test_monte_carlo_variance_is_the_schemes_constant(truncation: int, edition: str, n: int) -> None:
     """mean_x X^2 over the samples at T/2 and T is a(t) of the scheme, within 4 standard errors (below 6 %).
 
@@ -187,7 +187,7 @@ def test_effect_at_the_papers_parameters() -> None:
 
 
 # --- datasets -----------------------------------------------------------------------------------------------------
-@pytest.mark.filterwarnings("ignore::spdebench.errors.FoldingWarning")
+@pytest.mark.filterwarnings("ignore::spdebench.errors.AliasingWarning")
 @pytest.mark.parametrize("truncation", [2, 128])
 @pytest.mark.parametrize("renormalisation", ["none", "paper", "exact"])
 def test_paper_edition_is_finite(truncation: int, renormalisation: str) -> None:
@@ -196,7 +196,7 @@ def test_paper_edition_is_finite(truncation: int, renormalisation: str) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.filterwarnings("ignore::spdebench.errors.FoldingWarning")
+@pytest.mark.filterwarnings("ignore::spdebench.errors.AliasingWarning")
 @pytest.mark.parametrize("edition", ["paper", "converged"])
 @pytest.mark.parametrize("renormalisation", ["none", "paper", "exact"])
 def test_default_datasets_are_finite(edition: str, renormalisation: str) -> None:

@@ -93,20 +93,29 @@ def stroke_variance(eq: Equation) -> torch.Tensor:
     return torch.stack(out)
 
 
-@pytest.mark.filterwarnings("ignore::spdebench.errors.FoldingWarning")
+@pytest.mark.filterwarnings("ignore::spdebench.errors.AliasingWarning")
 @pytest.mark.parametrize(
     "eq",
     [
         LinearSquare(points=8, truncation=6, steps=20, frames=20, sigma=0.7),
         LinearSquare(points=8, truncation=8, steps=20, frames=20),  # Nyquist
-        LinearSquare(points=8, truncation=20, steps=20, frames=20),  # folded more than once
+        LinearSquare(points=8, truncation=20, steps=20, frames=20),  # aliased more than once
         LinearSquare(points=7, truncation=18, steps=20, frames=20, substeps=3),
         LinearSquare(points=8, truncation=8, edition="converged", steps=20, frames=20),
         LinearLattice(points=5, truncation=4, steps=20, frames=20),
         LinearLattice(points=5, truncation=2, steps=20, frames=20, substeps=2),
         LinearLattice(points=5, truncation=4, steps=20, frames=20, edition="converged"),
     ],
-    ids=["resolved", "nyquist", "folded", "folded odd substeps", "galerkin", "lattice", "part of the modes", "in time"],
+    ids=[
+        "resolved",
+        "nyquist",
+        "aliased",
+        "aliased odd substeps",
+        "galerkin",
+        "lattice",
+        "part of the modes",
+        "in time",
+    ],
 )
 def test_scheme_variance_is_that_of_the_scheme_at_every_point(eq: Equation) -> None:
     got, want = renormalise.scheme_variance(eq), stroke_variance(eq)

@@ -14,7 +14,7 @@ from spdebench import engines
 from spdebench.campaign.deadline import Deadline
 from spdebench.campaign.plan import Job
 from spdebench.data.identity import from_dict
-from spdebench.errors import folding_known
+from spdebench.errors import without_aliasing_warning
 from spdebench.records import Record, store
 from spdebench.records.times import without_exclusive_time
 from spdebench.solvers import simulate
@@ -116,6 +116,6 @@ class _Sample:
 
 def _solver_ms(record: Record, device: str) -> float:
     spec = from_dict(dict(record.datasets[0]))
-    with folding_known():
+    with without_aliasing_warning():
         paths = simulate(spec.equation, spec.seed, range(min(BATCH, spec.n)), device=device)
         return solver_time(spec.equation, paths.u0, paths.dw)

@@ -23,7 +23,7 @@ from spdebench.campaign.plan import Job
 from spdebench.campaign.request import Campaign
 from spdebench.data import DatasetSpec, generate, open_dataset
 from spdebench.data.generate import check_folder, check_where
-from spdebench.errors import UserError, folding_known
+from spdebench.errors import UserError, without_aliasing_warning
 from spdebench.paper.base import AnySpec, dataset_of
 from spdebench.paper.figure_data import add_figure_data
 from spdebench.records import Record, store
@@ -187,7 +187,7 @@ def work(unit: Unit) -> RunOutcome:
     with suppress(OSError):
         (folder / FAILED).unlink(missing_ok=True)
     try:
-        with until(unit.deadline), folding_known():
+        with until(unit.deadline), without_aliasing_warning():
             record = _make(unit)
     except (OutOfTime, Paused):
         return RunOutcome(name, "paused", time.monotonic() - start, "its checkpoint is written")
@@ -298,7 +298,7 @@ def ensure(dataset: DatasetSpec, folder: str, device: str) -> Path:
     path = Path(folder) / dataset.file_name
     if path.exists():
         return path
-    with folding_known():
+    with without_aliasing_warning():
         return generate(
             dataset.equation, n=dataset.n, seed=dataset.seed, chunk=dataset.chunk, out=folder, device=device, quiet=True
         )

@@ -94,9 +94,9 @@ def _equation_facts(equation: Equation) -> dict[str, Any]:
         "task": TASK_TEXT[equation.task],
         "driving noise": equation.noise_label,
         "noise functions": equation.series().functions,
-        "folds": bool(equation.folding_message()),
+        "aliased": bool(equation.aliasing_message()),
         "noise step": equation.horizon / equation.noise_steps,
-        "trace of Q": None if equation.folding_message() else equation.wiener().trace,
+        "trace of Q": None if equation.aliasing_message() else equation.wiener().trace,
         "stored sample": size(identity.sample_bytes),
     }
     return {

@@ -33,7 +33,7 @@ def describe_noise(equation: Equation) -> str:
     """One sentence that describes the noise of the dataset."""
     series = equation.series()
     text = f"{equation.noise_label}, {series.functions} {equation.basis} functions (J={equation.truncation})"
-    if message := equation.folding_message():
+    if message := equation.aliasing_message():
         return f"{text}. FOLDED: {message}"
     return text
 

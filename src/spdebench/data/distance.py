@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 from spdebench.equations import Equation
-from spdebench.errors import folding_known
+from spdebench.errors import without_aliasing_warning
 from spdebench.solvers import Trajectories, simulate, solve
 
 
@@ -59,7 +59,7 @@ def measure(equation: Equation, seed: int = 0, samples: int = 16, device: str = 
     def run(eq: Equation, every: int = 1) -> Trajectories:
         return simulate(eq, seed, rows, device=device, out_dtype=torch.float64, every=every)
 
-    with folding_known():
+    with without_aliasing_warning():
         converged_spec = equation.replace(edition="converged")
         paper, converged = run(equation.replace(edition="paper")), run(converged_spec)
         own = paper if equation.edition == "paper" else converged

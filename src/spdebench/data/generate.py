@@ -27,7 +27,7 @@ from spdebench.data.making import Watch
 from spdebench.data.store import Writer, made_with, open_dataset
 from spdebench.engines import Need, check_engine, check_workers, locked, run
 from spdebench.equations import Equation
-from spdebench.errors import FoldingWarning, UserError, folding_known
+from spdebench.errors import AliasingWarning, UserError, without_aliasing_warning
 from spdebench.files import replacing
 from spdebench.solvers import simulate
 from spdebench.spec import canonical_json
@@ -79,8 +79,8 @@ def generate(
         return path
     check_folder(folder)
     check_disk(identity, folder)
-    if message := equation.folding_message():
-        warnings.warn(message, FoldingWarning, stacklevel=2)
+    if message := equation.aliasing_message():
+        warnings.warn(message, AliasingWarning, stacklevel=2)
     parts = parts_folder(path).absolute()  # workers on other machines have another current folder
     with locked(parts, quiet=quiet):
         if not path.exists():  # otherwise the process that had the lock has made it
@@ -144,7 +144,7 @@ def _check_arrived(path: Path, index: int, host: str) -> None:
 def make_part(unit: _Unit) -> tuple[int, float, str]:
     """Solve one chunk and write it; returns its index, max|u| and the machine."""
     identity = from_json(unit.spec)
-    with folding_known():  # said once by `generate`
+    with without_aliasing_warning():  # said once by `generate`
         paths = simulate(identity.equation, identity.seed, identity.rows(unit.index), device=unit.device)
     digest = hashlib.sha256()
     with replacing(_part_path(Path(unit.folder), unit.index)) as temporary, temporary.open("wb") as file:
@@ -273,7 +273,7 @@ def estimate(identity: DatasetSpec, workers: int = 1, device: str = "cpu") -> tu
     """(bytes of the file, seconds), from the time of solving a few samples."""
     check_device(device)
     probe = range(min(identity.n, 8))
-    with folding_known():
+    with without_aliasing_warning():
         simulate(identity.equation, identity.seed, probe[:1], device=device)
         few = _seconds(identity, probe, device)
         more = _seconds(identity, range(min(identity.n, 4 * len(probe))), device)

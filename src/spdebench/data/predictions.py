@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 
 from spdebench.data.store import Dataset, first_line, open_dataset
-from spdebench.errors import UserError, folding_known
+from spdebench.errors import UserError, without_aliasing_warning
 from spdebench.solvers import simulate
 
 _HEADER = 1 << 16  # bytes before the numbers of a .npy
@@ -81,7 +81,7 @@ def ensembles(truth: Dataset, rows: str, *, has_t0: bool) -> tuple[np.ndarray | 
         return None, None
     start, stop = parse_rows(rows, len(truth))
     eq, seed, n = truth.equation, truth.spec.seed, len(truth)
-    with folding_known():
+    with without_aliasing_warning():
         fresh = simulate(eq, seed, range(n, n + stop - start)).u
         better = simulate(eq.replace(edition="converged"), seed, range(start, stop)).u
     first = 0 if has_t0 else 1

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from spdebench.data.store import COLUMNS, Dataset, chunk_digest, made_with
-from spdebench.errors import UserError, folding_known
+from spdebench.errors import UserError, without_aliasing_warning
 from spdebench.noise import STREAM
 from spdebench.progress import Progress
 from spdebench.solvers import simulate
@@ -58,7 +58,7 @@ def verify(
 
 def _solve_again(dataset: Dataset, rows: range, device: str) -> tuple[int, float]:
     """(samples equal to the bit, largest difference relative to the largest value of its column)."""
-    with folding_known():
+    with without_aliasing_warning():
         paths = simulate(dataset.equation, dataset.spec.seed, rows, device=device)
     equal, largest = np.ones(len(rows), dtype=bool), 0.0
     for column in COLUMNS:

@@ -24,7 +24,7 @@ from torch import Tensor
 from spdebench import spec
 from spdebench.equations.inputs import Inputs
 from spdebench.equations.rule import Rule
-from spdebench.errors import FoldingWarning, UserError
+from spdebench.errors import AliasingWarning, UserError
 from spdebench.grids import Boundary, Grid
 from spdebench.noise import Basis, Wiener, make_basis, spectra
 from spdebench.registry import Registry
@@ -237,13 +237,13 @@ class Equation(ABC):
     def wiener(self, grid: Grid | None = None) -> Wiener:
         """The driving process on the solving grid (or another)."""
         process = Wiener(self.series(), self.eigenvalue_roots(), grid or self.solving_grid, self.edition == "converged")
-        if message := self.folding_message():
-            warnings.warn(message, FoldingWarning, stacklevel=2)
+        if message := self.aliasing_message():
+            warnings.warn(message, AliasingWarning, stacklevel=2)
         return process
 
-    def folding_message(self) -> str:
+    def aliasing_message(self) -> str:
         """One line if the noise of this spec aliases on its grid; empty if it does not."""
-        if self.edition == "converged" or not self.series().folds_on(self.solving_grid):
+        if self.edition == "converged" or not self.series().aliases_on(self.solving_grid):
             return ""
         points = " x ".join(map(str, self.solving_grid.points))
         return (

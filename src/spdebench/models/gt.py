@@ -39,7 +39,7 @@ from torch import Tensor, nn
 from spdebench.models.base import Config, Features, OperatorModel
 from spdebench.models.layers.attention import GalerkinBlock
 from spdebench.models.layers.coordinates import coordinates
-from spdebench.models.layers.linear import Linear
+from spdebench.models.layers.linear import TallLinear
 from spdebench.models.layers.mlp import MLP
 from spdebench.models.layers.normalise import Scale, Standard
 from spdebench.tasks import Batch, Setting
@@ -75,7 +75,7 @@ class GT(OperatorModel, name="gt"):
         self.path, self.start, self.solution = Scale(), Standard(), Standard()
         self.register_buffer("places", _standard(coordinates(setting)), persistent=False)
         blocks = config.layers * (setting.dim if published else 1)
-        self.lift = Linear(2 + self.has_u0 + setting.dim, config.width)
+        self.lift = TallLinear(2 + self.has_u0 + setting.dim, config.width)
         self.blocks = nn.ModuleList(
             GalerkinBlock(config.width, config.heads, config.hidden, dead_biases=published) for _ in range(blocks)
         )

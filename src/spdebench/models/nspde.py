@@ -20,10 +20,10 @@ from torch import Tensor, nn
 from spdebench.errors import UserError
 from spdebench.models.base import Config, Features, OperatorModel
 from spdebench.models.layers.gate import gate
-from spdebench.models.layers.linear import Linear
+from spdebench.models.layers.linear import TallLinear
 from spdebench.models.layers.mlp import MLP
 from spdebench.models.layers.normalise import fit_units
-from spdebench.models.layers.spectral import Fourier, Modes, mix
+from spdebench.models.layers.spectral import FourierTransform, Modes, mix
 from spdebench.tasks import Batch, Setting
 
 
@@ -77,7 +77,7 @@ class NSPDE(OperatorModel, name="nspde"):
             if published
             else RealKernel(_tops(config.modes, lengths, setting.frames), width, lengths)
         )
-        self.local = Linear(width, 2 * width, bias=published)  # of F, then of G
+        self.local = TallLinear(width, 2 * width, bias=published)  # of F, then of G
         self.norm = IterateNorm(2 * width, config.picard)
         self.readout = MLP(width, 128, 1, "relu")
         self.register_buffer("scales", torch.ones(3))  # of dw, u0, u
@@ -142,7 +142,7 @@ class RealKernel(nn.Module):
     def __init__(self, tops: Sequence[int], width: int, lengths: Sequence[int]) -> None:
         super().__init__()
         modes = Modes.symmetric(tops)
-        self.fourier = Fourier(modes, lengths, doubled=True)
+        self.fourier = FourierTransform(modes, lengths, doubled=True)
         self.dropped = math.prod(modes.space) // 2  # at w = 0 the modes k before 0 are conjugates of those after 0
         pairs = math.prod(modes.shape) - self.dropped - 1
         self.mean = nn.Parameter(torch.rand(width, width) / width**2)

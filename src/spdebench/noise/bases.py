@@ -44,7 +44,7 @@ class Basis(ABC):
     def resolved_by(self, grid: Grid) -> bool:
         """Whether the grid tells all functions apart, so that evaluating the series there does not alias."""
 
-    def folds_on(self, grid: Grid) -> bool:
+    def aliases_on(self, grid: Grid) -> bool:
         """Whether two functions that do not vanish at the points agree there (aliasing)."""
         return not self.resolved_by(grid)
 
@@ -157,7 +157,7 @@ class Fourier(Lattice):
     def resolved_by(self, grid: Grid) -> bool:
         return all(2 * self._top(a) < n for a, n in enumerate(grid.points))
 
-    def folds_on(self, grid: Grid) -> bool:
+    def aliases_on(self, grid: Grid) -> bool:
         return any(2 * self._top(a) > n for a, n in enumerate(grid.points))
 
     def _project(self, grid: Grid, device: torch.device) -> GridProjection:
@@ -221,7 +221,7 @@ class Sine(Lattice):
     def resolved_by(self, grid: Grid) -> bool:
         return all(self._top(a) < n for a, n in enumerate(grid.points))
 
-    def folds_on(self, grid: Grid) -> bool:
+    def aliases_on(self, grid: Grid) -> bool:
         return any(self._top(a) > n for a, n in enumerate(grid.points))
 
     def _project(self, grid: Grid, device: torch.device) -> GridProjection:

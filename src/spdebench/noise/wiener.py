@@ -33,7 +33,7 @@ class Wiener:
     projected: bool = False
 
     @property
-    def folds(self) -> bool:
+    def aliases(self) -> bool:
         """Whether several functions of the series alias onto one coefficient."""
         return not self.projected and not self.basis.resolved_by(self.grid)
 

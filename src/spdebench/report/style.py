@@ -128,7 +128,7 @@ def remark_of(data: Dataset | Equation) -> str:
     kind = e.noise_label
     noise = f"{kind} noise in the {e.basis if e.basis == 'sine' else e.basis.capitalize()} basis"
     parts = [e.boundary, noise, *own, *([f"kappa {e.kappa:g}"] if e.kappa else [])]
-    if isinstance(data, Dataset) and e.folding_message():
+    if isinstance(data, Dataset) and e.aliasing_message():
         parts.append(f"the noise is aliased on {e.points} points")
     return ", ".join(parts)
 

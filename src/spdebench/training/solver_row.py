@@ -25,7 +25,7 @@ from torch import Tensor
 from spdebench import spec
 from spdebench.data import Dataset, DatasetSpec
 from spdebench.equations import Equation
-from spdebench.errors import folding_known
+from spdebench.errors import without_aliasing_warning
 from spdebench.metrics import evaluate
 from spdebench.metrics.evaluate import PAPER
 from spdebench.records import MetricValue, PartScores, Provenance, Record
@@ -86,7 +86,7 @@ def measure(wanted: SolverSpec, dataset: Dataset, device: str = "cpu") -> Record
     eq = dataset.equation
     again, ms = _solved(eq, whole, device)
     own = score(thin(again), truth)
-    with folding_known():
+    with without_aliasing_warning():
         seed = dataset.spec.seed
         finer = thin(_simulated(_finer(eq), seed, rows.tolist(), dataset.spec.chunk, device))
         fresh = range(len(dataset), len(dataset) + len(rows))
@@ -119,7 +119,7 @@ def _finer(eq: Equation) -> Equation:
 def _solved(eq: Equation, part: Part, device: str) -> tuple[Tensor, float]:
     """u for the whole part, solved in batches, and the time per sample."""
     out = []
-    with folding_known():
+    with without_aliasing_warning():
         for first in range(0, len(part), BATCH):
             u0, dw = (x[first : first + BATCH].to(device) for x in (part.u0, part.dw))
             out.append(solve(eq, u0, dw).float().cpu())

@@ -19,7 +19,7 @@ import torch
 
 import spdebench as sb
 from spdebench.data.store import Writer
-from spdebench.errors import FoldingWarning, UserError
+from spdebench.errors import AliasingWarning, UserError
 from speed.data import record_transforms
 
 gen = importlib.import_module("spdebench.data.generate")  # the module, which its function hides
@@ -225,7 +225,7 @@ def test_too_small_a_disk_and_a_folder_that_cannot_be_written(tmp_path, monkeypa
 
 
 @pytest.mark.parametrize(
-    ("changes", "folds"),
+    ("changes", "aliased"),
     [
         ({}, False),
         ({"truncation": 256}, True),
@@ -235,12 +235,12 @@ def test_too_small_a_disk_and_a_folder_that_cannot_be_written(tmp_path, monkeypa
         ({"boundary": "dirichlet"}, False),
     ],
 )
-def test_folding_is_said(changes, folds):
+def test_aliasing_is_reported(changes, aliased):
     eq = sb.equation("phi41", **changes)
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         eq.wiener()
-    assert [w.category for w in caught] == ([FoldingWarning] if folds else [])
+    assert [w.category for w in caught] == ([AliasingWarning] if aliased else [])
 
 
 def test_the_floor_counts_the_transforms_that_are_made():

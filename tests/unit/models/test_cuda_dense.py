@@ -9,7 +9,7 @@ from torch import Tensor, nn
 
 from spdebench.models.layers.attention import GalerkinAttention, GalerkinBlock
 from spdebench.models.layers.gate import gate
-from spdebench.models.layers.linear import Linear
+from spdebench.models.layers.linear import TallLinear
 from spdebench.models.layers.mlp import MLP, mlp
 from spdebench.models.layers.norm import LayerNorm
 
@@ -49,7 +49,7 @@ def test_gelu_far_out() -> None:
 @pytest.mark.parametrize(("inner", "outer"), [(32, 64), (32, 32), (4, 32), (20, 24), (64, 64), (1, 16), (80, 32)])
 @pytest.mark.parametrize("bias", [True, False])
 def test_linear(inner: int, outer: int, bias: bool) -> None:
-    layer, x = Linear(inner, outer, bias=bias).cuda(), normal(51, 129, 20, inner)
+    layer, x = TallLinear(inner, outer, bias=bias).cuda(), normal(51, 129, 20, inner)
     close_and_again(lambda: layer(x), [x, *layer.parameters()])
     close_and_again(lambda: layer(x), list(layer.parameters()))
 
@@ -102,7 +102,7 @@ def test_gate(shape: tuple[int, ...], offset: float, training: bool) -> None:
 def test_in_a_graph() -> None:
     """Layers are captured and replayed: no kernel waits for the host."""
     block, x = varied(GalerkinBlock(32, 4, 128), 0.1), normal(2, 4097, 32)
-    linear, head = Linear(32, 64).cuda(), MLP(32, 128, 1, "relu").cuda()
+    linear, head = TallLinear(32, 64).cuda(), MLP(32, 128, 1, "relu").cuda()
     weight, bias, known = normal(64), normal(64), torch.stack([torch.zeros(64), torch.ones(64)]).cuda()
     inputs = [x, weight, *block.parameters(), *linear.parameters(), *head.parameters()]
 

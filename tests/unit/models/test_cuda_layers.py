@@ -32,7 +32,7 @@ def test_layer_norm(shape: tuple[int, ...]) -> None:
 
 @pytest.mark.parametrize("rows", [(51, 128, 20), (13, 7)])
 def test_tall_linear(rows: tuple[int, ...]) -> None:
-    layer, x = linear.Linear(32, 24).cuda(), normal(*rows, 32)
+    layer, x = linear.TallLinear(32, 24).cuda(), normal(*rows, 32)
     close(lambda: layer(x), [x, *layer.parameters()])
 
 
@@ -46,7 +46,7 @@ def test_attention() -> None:
 )
 def test_fourier_layer(modes: tuple[int, ...], lengths: tuple[int, ...]) -> None:
     kept = spectral.Modes.half(modes)
-    transform = spectral.Fourier(kept, lengths).cuda()
+    transform = spectral.FourierTransform(kept, lengths).cuda()
     h, weight = normal(*lengths, 20, 8), normal(2, *kept.shape, 8, 8)
     close(lambda: transform.inverse(spectral.mix(transform(h), weight), lengths), [h, weight])
 

@@ -132,7 +132,7 @@ def test_other_frames_are_refused():
 # --- NSPDE-S ------------------------------------------------------------------------------------------------------
 def test_constant_is_the_variance_of_the_linear_solution():
     times = torch.linspace(0, 0.025, 4, dtype=torch.float64)
-    for truncation in (8, 32):  # the second folds on 16 points
+    for truncation in (8, 32):  # the second aliases on 16 points
         exact = equation("phi42", truncation=truncation, points=16, frames=10, steps=10, renormalisation="exact")
         expected = exact.sigma**2 * renormalise.relaxed(*renormalise.mode_rates(exact), times)
         torch.testing.assert_close(linear_variance(exact, times), expected)

@@ -10,7 +10,7 @@ import torch
 
 from spdebench.errors import UserError
 from spdebench.models.layers.fourier import FourierTrunk
-from spdebench.models.layers.spectral import Fourier, Modes, _order, mix
+from spdebench.models.layers.spectral import FourierTransform, Modes, _order, mix
 
 CASES = [
     ((11, 16), Modes.half((8, 6))),
@@ -32,7 +32,7 @@ def _places(modes: Modes) -> tuple[torch.Tensor, ...]:
 @pytest.mark.parametrize(("lengths", "modes"), CASES)
 def test_transforms_are_those_of_fft(lengths, modes):
     torch.manual_seed(0)
-    fourier, axes = Fourier(modes), tuple(range(len(lengths)))
+    fourier, axes = FourierTransform(modes), tuple(range(len(lengths)))
     h = torch.randn(*lengths, 2, 3)
     z = torch.complex(*fourier(h))
     torch.testing.assert_close(z, torch.fft.fftn(h, dim=axes)[_places(modes)], rtol=1e-5, atol=1e-4)
@@ -46,7 +46,7 @@ def test_transforms_are_those_of_fft(lengths, modes):
 
 def test_frames_left_out_are_zeros():
     torch.manual_seed(0)
-    fourier = Fourier(Modes.half((3, 4)))
+    fourier = FourierTransform(Modes.half((3, 4)))
     h = torch.randn(5, 8, 2, 3)
     padded = torch.cat([h, torch.zeros(4, 8, 2, 3)])
     torch.testing.assert_close(fourier(h, 9), fourier(padded))
@@ -57,7 +57,7 @@ def test_frames_left_out_are_zeros():
 @pytest.mark.parametrize(("lengths", "modes"), [CASES[0], CASES[3], CASES[5]])
 def test_gradients(lengths, modes):
     torch.manual_seed(0)
-    fourier = Fourier(modes)
+    fourier = FourierTransform(modes)
     h = torch.randn(*lengths, 1, 1, dtype=torch.float64, requires_grad=True)
     z = torch.randn(2, *modes.shape, 1, 1, dtype=torch.float64, requires_grad=True)
     assert torch.autograd.gradcheck(fourier, h, fast_mode=True)

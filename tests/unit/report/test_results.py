@@ -104,14 +104,14 @@ def test_what_is_above_is_said_and_explained_if_it_can_be(cells, few):
     assert [s.above for s in comparisons(fill(table(NAME), recorded(cells, {"FNO": 0.0231})), ())] == [False]
     plain = flowing(known, ())
     assert "2 lie above it, 2 of them unexplained" in plain and "**Unexplained.**" in plain
-    why = parse(f'[[explanation]]\ntable = "{NAME}"\nmodel = "fno"\ntext = "the noise folds"\n')
+    why = parse(f'[[explanation]]\ntable = "{NAME}"\nmodel = "fno"\ntext = "the noise aliases"\n')
     told = flowing(known, why)
     assert "2 lie above it, 1 of them unexplained and 0 explained in part" in told
-    assert "**Explained.** the noise folds" in told
+    assert "**Explained.** the noise aliases" in told
     assert told.index("**Unexplained.**") < told.index("**Explained.**")
     partly = flowing(known, [dataclasses.replace(why[0], partly=True)])
     assert "1 of them unexplained and 1 explained in part" in partly
-    assert "**Explained in part.** the noise folds" in partly and "**Explained.**" not in partly
+    assert "**Explained in part.** the noise aliases" in partly and "**Explained.**" not in partly
 
 
 def test_the_first_explanation_speaks_and_only_for_what_is_above(cells):

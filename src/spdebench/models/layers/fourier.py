@@ -11,10 +11,10 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
-from spdebench.models.layers.linear import Linear
+from spdebench.models.layers.linear import TallLinear
 from spdebench.models.layers.mlp import MLP
 from spdebench.models.layers.skip import skip
-from spdebench.models.layers.spectral import Fourier, Modes, mix
+from spdebench.models.layers.spectral import FourierTransform, Modes, mix
 from spdebench.tasks import Setting
 
 
@@ -59,9 +59,9 @@ class FourierTrunk(nn.Module):
         kept = Modes.half(modes)
         self.padding = padding
         padded = None if lengths is None else (lengths[0] + padding, *lengths[1:])
-        self.fourier = Fourier(kept, padded)
+        self.fourier = FourierTransform(kept, padded)
         self.spectral = nn.ModuleList(SpectralWeights(kept, width, published=published) for _ in range(layers))
-        self.local = nn.ModuleList(Linear(width, width) for _ in range(layers))
+        self.local = nn.ModuleList(TallLinear(width, width) for _ in range(layers))
         self.decode = MLP(width, decoder, 1)
 
     @staticmethod
@@ -78,7 +78,7 @@ class FourierTrunk(nn.Module):
         last = len(self.local) - 1
         for i, (spectral, local) in enumerate(zip(self.spectral, self.local, strict=True)):
             kept = frames if i == last else lengths[0]  # padded frames: 0 before the first layer, unused after the last
-            assert isinstance(local, Linear)
+            assert isinstance(local, TallLinear)
             far = self.fourier.inverse(spectral(self.fourier(h, lengths[0])), lengths, kept)
             h = skip(h, local.weight, local.bias, far, None if i == last else "gelu")
         out: Tensor = self.decode(h).squeeze(-1).movedim(-1, 0).contiguous()

@@ -13,7 +13,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from spdebench import accel
-from spdebench.models.layers.linear import Linear
+from spdebench.models.layers.linear import TallLinear
 
 Activation = Literal["relu", "gelu"]
 
@@ -23,7 +23,7 @@ class MLP(nn.Sequential):
 
     def __init__(self, width: int, hidden: int, out: int, activation: Activation = "gelu") -> None:
         act = nn.GELU() if activation == "gelu" else nn.ReLU(inplace=True)
-        super().__init__(Linear(width, hidden), act, Linear(hidden, out))
+        super().__init__(TallLinear(width, hidden), act, TallLinear(hidden, out))
         self.activation = activation
 
     def forward(self, x: Tensor) -> Tensor:

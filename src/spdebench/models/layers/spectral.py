@@ -61,7 +61,7 @@ class Modes:
         return self.time <= lengths[0] // 2 + 1 and all(k <= n for k, n in zip(self.space, lengths[1:], strict=True))
 
 
-class Fourier(nn.Module):
+class FourierTransform(nn.Module):
     """The transform for some modes; matrices are kept for one shape (T, X..) and rebuilt when another one comes.
 
     ``doubled`` counts every mode twice in the inverse, w = 0 too: for spectra of which only one of each pair of

@@ -16,7 +16,7 @@ import torch
 from torch import Tensor
 
 from spdebench.equations import Equation
-from spdebench.errors import folding_known
+from spdebench.errors import without_aliasing_warning
 from spdebench.grids import Grid
 from spdebench.metrics.spectrum import largest_shell, shell_numbers
 
@@ -54,7 +54,7 @@ def noise_power(equation: Equation) -> tuple[np.ndarray, float]:
     W is linear in independent normal variables, so E|c_k|^2/dt is the sum of |response|^2 to each of them. These are
     the eigenvalues if the grid resolves the basis, and otherwise sums over the modes that alias onto k.
     """
-    with folding_known():
+    with without_aliasing_warning():
         wiener = equation.wiener()
     stored, total = equation.grid, torch.zeros(equation.grid.spectral_shape, dtype=torch.float64)
     roots = torch.view_as_complex(wiener.roots.to(torch.float64).contiguous())

@@ -67,7 +67,7 @@ def _draw_law(axes: Axes, dataset: Dataset, dt: float) -> None:
     heading = f"Var dW / dt, mean over x: {value[-1]:.4g}" + ("" if bars is None else f" ± {error[-1]:.1g} (s.e.)")
     if not dataset.imported:
         exact, mean_square = modes.noise_power(dataset.equation)
-        aliased = ", with aliasing" if dataset.equation.folding_message() else ""
+        aliased = ", with aliasing" if dataset.equation.aliasing_message() else ""
         axes.plot(k, exact, color=ORANGE, zorder=1, label=rf"exact $\lambda_k${aliased}")
         heading += f",  exact {mean_square:.4g}"
     spectrum = value[:-1]

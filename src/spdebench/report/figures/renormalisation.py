@@ -20,7 +20,7 @@ import torch
 from torch import Tensor
 
 from spdebench.equations import Equation
-from spdebench.errors import UserError, folding_known
+from spdebench.errors import UserError, without_aliasing_warning
 from spdebench.grids import Grid
 from spdebench.report.style import (
     BAND,
@@ -47,7 +47,7 @@ LINES = {"exact": ("with counter-term", BLUE), "none": ("without", ORANGE)}
 
 # --- settings -----------------------------------------------------------------------------------------------------
 @dataclass(frozen=True)
-class Setting:
+class StudySetting:
     """Parameters at which the effect is resolved: sigma = 1 and a horizon long enough for the counter-term to act.
 
     ``discretise`` maps the horizon, J and the largest J to edition, points and steps; the step is the same for every J.
@@ -86,9 +86,9 @@ def _common_line(horizon: float, truncation: int, top: int) -> dict[str, Any]:
 
 
 SETTINGS = {
-    "phi42": Setting((4, 8, 16, 32), 2, 0.25, 8, _common_square),
-    "phi43": Setting((4, 8, 16, 32), 2, 0.5, 8, _own_lattice),
-    "kpz": Setting((8, 16, 32, 64), 4, 0.05, 16, _common_line),
+    "phi42": StudySetting((4, 8, 16, 32), 2, 0.25, 8, _common_square),
+    "phi43": StudySetting((4, 8, 16, 32), 2, 0.5, 8, _own_lattice),
+    "kpz": StudySetting((8, 16, 32, 64), 4, 0.05, 16, _common_line),
 }
 
 
@@ -171,7 +171,7 @@ def paired_paths(equation: Equation, seed: int) -> tuple[np.ndarray, np.ndarray]
     """Sample 0 of the given equation with and without its counter-term: frames (T, X..)."""
     pair = []
     for renormalisation in (_counterterm(equation), "none"):
-        with folding_known():  # the figure marks aliasing
+        with without_aliasing_warning():  # the figure marks aliasing
             member = equation.replace(renormalisation=renormalisation)
             pair.append(simulate(member, seed, range(1), out_dtype=torch.float64).u[0].numpy())
     return pair[0], pair[1]
@@ -209,7 +209,7 @@ def _remark(equation: Equation, families: dict[str, tuple[Outcome, ...]]) -> str
     member = setting.member(equation, chosen[-1], chosen[-1], "exact")
     points = "(J+1)" if equation.name == "phi43" else str(member.solve_points)
     power = {1: "", 2: "²", 3: "³"}[equation.dim]
-    mark = " (aliased)" if equation.folding_message() else ""
+    mark = " (aliased)" if equation.aliasing_message() else ""
     return (
         f"above: J = {equation.truncation}{mark}, T = {equation.horizon:.3g}, {_counterterm(equation)} counter-term, "
         f"sample 0;  all else: σ = 1, T = {setting.horizon:g}, {member.steps} steps, {points}{power} points, "

@@ -35,7 +35,7 @@ def batches(dataset: Dataset, column: str) -> Iterator[np.ndarray]:
 
 
 @dataclass(frozen=True)
-class Sums:
+class GroupSums:
     """The number of samples in each group (G,) and the sums of each feature over each group (G, ...)."""
 
     counts: np.ndarray
@@ -59,7 +59,7 @@ class Sums:
         return value, np.sqrt((((h * value - (h - 1) * deleted) - centre) ** 2 / (h - 1)).mean(0))
 
 
-def accumulate(rows: Iterable[np.ndarray], n: int, features: Features) -> Sums:
+def accumulate(rows: Iterable[np.ndarray], n: int, features: Features) -> GroupSums:
     """Sum the features (first axis: samples) of all n rows, which come in batches."""
     groups, start = 0, 0
     totals: list[np.ndarray] = []
@@ -72,7 +72,7 @@ def accumulate(rows: Iterable[np.ndarray], n: int, features: Features) -> Sums:
             for g in range(groups):
                 total[g] += feature[(g - start) % groups :: groups].sum(0)
         start += len(batch)
-    return Sums(np.bincount(np.arange(n) % groups), tuple(totals))
+    return GroupSums(np.bincount(np.arange(n) % groups), tuple(totals))
 
 
 # --- pointwise moments --------------------------------------------------------------------------------------------

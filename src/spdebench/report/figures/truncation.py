@@ -11,7 +11,7 @@ import numpy as np
 import torch
 
 from spdebench.equations import Equation
-from spdebench.errors import UserError, folding_known
+from spdebench.errors import UserError, without_aliasing_warning
 from spdebench.report.figures import sums
 from spdebench.report.style import (
     BAND,
@@ -105,14 +105,14 @@ def truncation_responses(equation: Equation, truncations: tuple[int, ...], n: in
         member = equation.replace(truncation=truncation)
         gathered = sums.accumulate(_solutions(member, n, seed), n, sums.moments)
         std, energy = gathered.estimate(sums.deviation), gathered.estimate(sums.energy)
-        responses.append(Response(truncation, std, energy, bool(member.folding_message())))
+        responses.append(Response(truncation, std, energy, bool(member.aliasing_message())))
     return tuple(responses)
 
 
 def _solutions(equation: Equation, n: int, seed: int) -> Iterator[np.ndarray]:
     """u of samples 0..n-1 in batches."""
     for start in range(0, n, sums.BATCH):
-        with folding_known():  # the figure marks aliasing
+        with without_aliasing_warning():  # the figure marks aliasing
             rows = range(start, min(n, start + sums.BATCH))
             yield simulate(equation, seed, rows, out_dtype=torch.float64).u.numpy()
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from spdebench.data import DatasetSpec
-from spdebench.errors import UserError, folding_known
+from spdebench.errors import UserError, without_aliasing_warning
 from spdebench.grids import Grid
 from spdebench.paper.base import dataset_of
 from spdebench.paper.fill import Entry, Filled
@@ -70,7 +70,7 @@ def _sample(entry: Entry, run: Run) -> Shown:
     data: DatasetSpec = entry.cell.shift or own
     task = run.spec.task_spec
     row = int(task.rows(own.n)["test"][0])
-    with folding_known():
+    with without_aliasing_warning():
         path = simulate(data.equation, data.seed, [row], every=task.every)
     stride = task.stride if data.equation.grid.points == own.equation.grid.points else 1
     points: list[Any] = [..., *[slice(None, None, stride)] * data.equation.grid.dim]

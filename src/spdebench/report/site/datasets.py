@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from spdebench.data import Dataset
-from spdebench.errors import folding_known
+from spdebench.errors import without_aliasing_warning
 from spdebench.records.summary import MAIN, mean_and_std
 from spdebench.report.costs import Kind, Point, plot_cost
 from spdebench.report.figures import KINDS
@@ -50,7 +50,7 @@ def _dataset(content: Content, templates: Templates, data: ShownDataset) -> Page
     known = data.known
     return templates.render(
         "dataset.html", f"datasets/{data.key}.html", "Datasets", data.label, script=True, data=data, equation=known,
-        folding=known.folding_message() if known else "",
+        folding=known.aliasing_message() if known else "",
         spec={key: formatting.text(value) for key, value in identity.items()},
         mean=_mark(row for row in alone if row.first.record.model == "mean"),
         finer=_mark(row for row in alone if row.first.solver), main=MAIN, floor=tables[0] if tables else None,
@@ -105,7 +105,7 @@ def _card_text(file: Dataset) -> str:
 
 def _pictures(file: Dataset) -> list[Drawing]:
     out = []
-    with folding_known():  # the page says so
+    with without_aliasing_warning():  # the page says so
         for kind, options in PICTURES.items():
             plot, line = KINDS[kind]
             out.append(draw(plot(file, **options), kind, f"{kind}: {line}"))
