@@ -99,6 +99,6 @@ class GalerkinBlock(nn.Module):
         self.up, self.down = nn.Linear(width, hidden), nn.Linear(hidden, width)
 
     def forward(self, x: Tensor) -> Tensor:
-        x, normal = self.norm_attention.beside(x)
-        x, normal = self.norm_feed.beside(self.attention(normal, x))
+        x, normal = self.norm_attention.with_input(x)
+        x, normal = self.norm_feed.with_input(self.attention(normal, x))
         return mlp(normal, self.up, self.down, before=x)

@@ -20,9 +20,9 @@ class LayerNorm(nn.LayerNorm):
         super().__init__(width)
 
     def forward(self, x: Tensor) -> Tensor:
-        return self.beside(x)[1]
+        return self.with_input(x)[1]
 
-    def beside(self, x: Tensor) -> tuple[Tensor, Tensor]:
+    def with_input(self, x: Tensor) -> tuple[Tensor, Tensor]:
         """x and x normalised; the gradients of both are added in one kernel."""
         if accel.kernels("norm", (x, self.weight), x.shape[-1]):
             return _Fused.apply(x, self.weight, self.bias, self.eps)  # type: ignore[no-any-return,no-untyped-call]
