@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 import subprocess
 from collections.abc import Iterator
@@ -25,7 +26,7 @@ def site(tmp_path_factory) -> Path:
 
 
 def leading(cell: str) -> float:
-    return float(cell.split(" ")[0])
+    return float(re.split(r"[ ±]", cell)[0])
 
 
 # --- the script alone ---------------------------------------------------------------------------------------------

@@ -145,8 +145,8 @@ def test_users_may_give_the_old_name_and_are_told_the_new_one():
 
 
 def test_a_script_of_a_user_sees_the_warning_by_default():
-    code = "import spdebench as sb; from spdebench.training import options_for\n"
-    code += "from spdebench.models.bench.base import phi41_setting\noptions_for('fno', phi41_setting(), stop=3)"
+    code = "import spdebench as sb; from spdebench.tasks import TaskSpec; from spdebench.training import options_for\n"
+    code += "options_for('fno', TaskSpec().setting(sb.equation('phi41')), stop=3)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert "RenamedWarning: 'stop' is now called 'early_stop_patience'" in done.stderr
 
