@@ -5,7 +5,7 @@
   // The number a cell begins with ("0.0973 ± 0.0040" is 0.0973; digits may be grouped by narrow spaces), or null.
   function number(text) {
     var plain = text.replace(/\u202f/g, "");
-    if (/^-?∞/.test(plain)) return plain[0] === "-" ? -Infinity : Infinity;
+    if (/^-?inf/.test(plain)) return plain[0] === "-" ? -Infinity : Infinity;
     var value = parseFloat(plain);
     return /^[-+]?[\d.]/.test(plain) && !isNaN(value) ? value : null;
   }
