@@ -18,6 +18,7 @@ _MODULES: tuple[str, ...] = (
     "nrde",
     "nspde",
     "nspde_s",
+    "step",
     "wno",
 )
 for _module in _MODULES:

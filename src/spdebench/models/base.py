@@ -25,7 +25,7 @@ from spdebench.registry import Registry
 from spdebench.tasks import TASK_TEXT, Batch, Inputs, Setting, Task, recommended
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
 
 Features = dict[str, Tensor]
 """Tensors by name; the first axis of each is the samples."""
@@ -70,6 +70,7 @@ class OperatorModel(nn.Module):
     causal: ClassVar[bool] = False  # u(t) depends only on noise up to t; a contract test measures it
     any_grid: ClassVar[bool] = False  # it can predict on a grid other than that of the training data
     trainable: ClassVar[bool] = True  # False: calibrate fits the model, without gradient steps
+    streams: ClassVar[bool] = False  # fitted by calibrate_stream, chunk by chunk; its data are never held whole
     costly_features: ClassVar[bool] = False  # features are worth caching on disk between runs
 
     def __init_subclass__(cls, name: str | None = None, **kwargs: Any) -> None:
@@ -95,6 +96,15 @@ class OperatorModel(nn.Module):
 
     def calibrate(self, features: Features, target: Tensor) -> None:
         """Fit buffers on the training part; by default there is nothing to fit."""
+
+    def calibrate_stream(
+        self, train: Iterable[tuple[Features, Tensor]], val: Iterable[tuple[Features, Tensor]]
+    ) -> float | None:
+        """Fit on chunks (features, target) of the training part and choose on those of the validation part.
+
+        Each may be traversed more than once. Returns the error of the choice; called for models with ``streams`` only.
+        """
+        raise NotImplementedError(f"model '{self.name}' is not fitted chunk by chunk")
 
     @classmethod
     def largest_modes(cls, setting: Setting) -> tuple[int, ...] | None:

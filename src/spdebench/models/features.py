@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 import math
 import warnings
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -44,6 +45,19 @@ class Prepared:
     @property
     def nbytes(self) -> int:
         return sum(t.nbytes for t in (*self.features.values(), self.target))
+
+
+@dataclass(frozen=True)
+class Chunks:
+    """(features, target) of a part, chunk by chunk where the model is; the part is never held whole."""
+
+    model: OperatorModel
+    part: Part
+
+    def __iter__(self) -> Iterator[tuple[Features, Tensor]]:
+        device = self.model.device
+        for batch, u in self.part.chunks():
+            yield self.model.prepare(batch.to(device)), u.to(device)
 
 
 def evaluation_batch(shape: tuple[int, ...]) -> int:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from functools import cached_property
 
 import numpy as np
@@ -80,6 +80,20 @@ class Part(TorchDataset[dict[str, Tensor]]):
         if rows is None:
             rows = slice(None)
         return Batch(self.u0[rows], self.dw[rows], self.equations, self.source[rows])
+
+    def chunks(self) -> Iterator[tuple[Batch, Tensor]]:
+        """Inputs and solutions of the samples of one row group of the files after the other, read anew each time."""
+        for i, (data, rows) in enumerate(zip(self._datasets, self._rows, strict=True)):
+            kept = np.zeros(len(data), dtype=bool)
+            kept[rows] = True
+            columns = (data.row_groups(column) for column in ("u0", "dw", "u"))
+            for (start, u0), (_, dw), (_, u) in zip(*columns, strict=True):
+                chosen = kept[start : start + len(u)]
+                if chosen.any():
+                    parts = ((u0, "u0"), (dw, "dw"), (u, "u"))
+                    values = [self._thin(torch.from_numpy(array[chosen]), column) for array, column in parts]
+                    source = torch.full((len(values[0]),), i)
+                    yield Batch(values[0], values[1], self.equations, source), values[2].contiguous()
 
     def __getitem__(self, index: int) -> dict[str, Tensor]:
         dw = self.dw[index]

@@ -19,7 +19,7 @@ from spdebench import spec
 from spdebench.data.generate import check_device, check_folder
 from spdebench.errors import UserError, unknown
 from spdebench.models import OperatorModel
-from spdebench.models.features import Prepared, fits, prepare_part
+from spdebench.models.features import Chunks, Prepared, fits, prepare_part
 from spdebench.progress import Progress
 from spdebench.tasks import Task
 from spdebench.training import checkpoints
@@ -176,6 +176,11 @@ def _fit(
     options, last = run.spec.train_options, checkpoint_file(run.path, "last")
     start_memory_watch(model.device)
     started, clock = now(), time.perf_counter()
+    if model.streams:
+        with torch.no_grad():
+            error = model.calibrate_stream(Chunks(model, task.train), Chunks(model, task.val))
+        _end(run, model, started, weights=model.state_dict(), val=error, seconds=time.perf_counter() - clock)
+        return
     train_data, val_data = _data(model, task, execution)
     state = checkpoints.load(last, run.spec.digest) if last.exists() else None
     if state is None:

@@ -1,0 +1,183 @@
+"""Choose the plan on the validation part, by the error of whole rolled-out paths.
+
+    error = mean over samples of |rollout - u| / |u| over t_1..t_T
+
+Forward selection: starting from u, dw, 1, u^2, u^3, every extension (a group of terms, the other form of products or
+derivatives, one more earlier frame, one more stage) is fitted on a few thousand rows; the best one is kept if it lowers
+the error by 15 %, and the search goes on from there. It ends as soon as the error is that of stored float32 values.
+The plan that wins is fitted once more on more rows. A fit whose path leaves the range of the training data is noted and
+never chosen.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+import torch
+
+from spdebench.grids import Grid
+from spdebench.models.step.fit import Choice, Plan, fit
+from spdebench.models.step.rollout import Paths, Stepper
+
+GAIN = 0.85
+"""An extension is kept if the error falls to this part of what it was."""
+HALF = 0.5
+"""An extension that lowers the error to this part is kept at once, without a look at the others."""
+SAME = 1.05
+"""A group of terms is left out if the error without it is at most this many times larger."""
+RETRY = 1e-3
+"""Above this error, what did not help by itself is tried again in company."""
+ENOUGH = 2e-7
+"""An error at which nothing is left to find: that of values stored in float32."""
+RANGE = 10.0
+"""Times the largest |u| of the training part: beyond it a path has diverged."""
+COARSE_RIDGES = (1e-12, 1e-8)
+RIDGES = (1e-13, 1e-11, 1e-9, 1e-7, 1e-6)
+
+
+@dataclass
+class Sizes:
+    """Rows of a regression and validation paths, bounded by their number and by their values in all."""
+
+    search_rows: int
+    search_paths: int
+    final_rows: int
+    final_paths: int
+
+    @staticmethod
+    def of(grid: Grid, frames: int, rows: int) -> Sizes:
+        points = math.prod(grid.points)
+        return Sizes(
+            search_rows=min(rows, 3000, max(600, 2_500_000 // points)),
+            search_paths=max(4, min(16, 4_000_000 // (frames * points))),
+            final_rows=min(rows, max(8000, 40_000_000 // points)),
+            final_paths=max(8, min(64, 16_000_000 // (frames * points))),
+        )
+
+
+@dataclass
+class Search:
+    """The data of a choice and what has been tried."""
+
+    grid: Grid
+    train: Paths
+    val: Paths
+    sizes: Sizes
+    most_stages: int = 3
+    most_history: int = 3
+    notes: list[str] = field(default_factory=list)
+    tried: dict[Plan, float] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self.limit = RANGE * max(float(self.train.u.abs().max()), 1e-30)
+
+    def run(self) -> Choice:
+        """The chosen plan, fitted on the larger number of rows."""
+        best = self._search()
+        final = self._fit(best.plan, self.sizes.final_rows, self.sizes.final_paths, RIDGES)
+        while not math.isfinite(final.error) and (fewer := _smaller(final.plan)) is not None:
+            self.notes.append(f"diverged, replaced by a smaller plan: {final.plan.label}")
+            final = self._fit(fewer, self.sizes.final_rows, self.sizes.final_paths, RIDGES)
+        return final
+
+    def _search(self) -> Choice:
+        """Forward selection, then backward: groups without which the error is the same are left out."""
+        best, useless = self._try(Plan()), set[str]()
+        while best.error > ENOUGH:
+            found, idle = self._round(best, useless, again=False)
+            if not _better(found, best) and best.error > RETRY:
+                found, idle = self._round(best, useless, again=True)
+            if not _better(found, best):
+                break
+            best, useless = found, useless | idle
+        for name in best.plan.groups:
+            found = self._try(best.plan.having(groups=tuple(g for g in best.plan.groups if g != name)))
+            if found.error <= max(SAME * best.error, ENOUGH):
+                best = found
+        return best
+
+    def _round(self, best: Choice, useless: set[str], *, again: bool) -> tuple[Choice, set[str]]:
+        """The best extension of a plan, or the first that halves the error; and those that did not help.
+
+        Extensions that did not help before are left out, or (``again``) are the only ones.
+        """
+        found, idle = best, set[str]()
+        for what, plan in self._extensions(best.plan):
+            if plan in self.tried or (what in useless) is not again:
+                continue
+            made = self._try(plan, best)
+            if made.error < found.error:
+                found = made
+            if made.error < HALF * best.error:
+                break
+            if not made.error < 0.98 * best.error:
+                idle.add(what)
+        return found, idle
+
+    def _extensions(self, plan: Plan) -> Iterator[tuple[str, Plan]]:
+        """Plans with one thing more, by the name of that thing; what is cheap and often needed comes first."""
+        names = ["noise", "gradients", *(["inverse"] if self.grid.dim < 3 else [])]
+        later = [*(["means"] if self.grid.periodic else []), "time", "high"]
+        for name in names:
+            if name not in plan.groups:
+                yield name, plan.having(groups=(*plan.groups, name))
+        if "gradients" in plan.groups:
+            yield "derivatives", plan.having(difference=not plan.difference)
+        if plan.stages < self.most_stages:
+            yield "stage", plan.having(stages=plan.stages + 1)
+        if plan.history < min(self.most_history, self.train.frames - 2):
+            yield "history", plan.having(history=plan.history + 1)
+        for name in later:
+            if name not in plan.groups:
+                yield name, plan.having(groups=(*plan.groups, name))
+        yield "products", plan.having(dealiased=not plan.dealiased)
+
+    def _try(self, plan: Plan, base: Choice | None = None) -> Choice:
+        """A fit for comparison; one with more stages than ``base`` goes on from it."""
+        start = base if base and plan.stages > 1 and plan.having(stages=base.plan.stages) == base.plan else None
+        found = self._fit(plan, self.sizes.search_rows, self.sizes.search_paths, COARSE_RIDGES, start)
+        self.tried[plan] = found.error
+        if not math.isfinite(found.error):
+            self.notes.append(f"diverged on validation: {plan.label}")
+        return found
+
+    def _fit(self, plan: Plan, rows: int, paths: int, ridges: tuple[float, ...], start: Choice | None = None) -> Choice:
+        val = Paths(self.val.u[:paths], self.val.dw[:paths])
+        return fit(plan, self.grid, self.train, rows, self.limit, lambda made: error(made, val), ridges, start)
+
+
+def _better(found: Choice, best: Choice) -> bool:
+    return math.isfinite(found.error) and not found.error > GAIN * best.error
+
+
+def error(stepper: Stepper, paths: Paths) -> float:
+    """Mean relative L2 error of rolled-out paths; inf if one leaves the range of the training data."""
+    v = stepper.rollout(paths.u[:, 0], paths.dw)
+    if not bool((v.abs() < stepper.limit).all()):
+        return math.inf
+    gap, size = ((x[:, 1:].double()).flatten(1).norm(dim=1) for x in (v - paths.u, paths.u))
+    kept = size > 0
+    return float((gap[kept] / size[kept]).mean()) if bool(kept.any()) else 0.0
+
+
+def _smaller(plan: Plan) -> Plan | None:
+    """The next smaller plan: fewer stages, less history, fewer groups, and at last u, dw and 1 alone."""
+    if plan.stages > 1:
+        return plan.having(stages=plan.stages - 1)
+    if plan.history > 0:
+        return plan.having(history=plan.history - 1)
+    return plan.having(groups=plan.groups[:-1]) if plan.groups else None
+
+
+def held_out(paths: Paths, share: float = 0.25) -> tuple[Paths, Paths]:
+    """Training and validation paths out of one set, for a caller that has no validation part."""
+    count = max(1, int(share * len(paths)))
+    if len(paths) < 2:
+        return paths, paths
+    return Paths(paths.u[:-count], paths.dw[:-count]), Paths(paths.u[-count:], paths.dw[-count:])
+
+
+def join(paths: list[Paths]) -> Paths:
+    return Paths(torch.cat([p.u for p in paths]), torch.cat([p.dw for p in paths]))

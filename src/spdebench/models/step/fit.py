@@ -1,0 +1,127 @@
+"""Fit one plan: which terms, in which form, with which history and how many stages.
+
+Every map (that of each of the first steps, and that of all others) is fitted stage by stage: the terms of stage s+1 are
+those of stage 1 and all products in which v_s takes the place of u_n.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+
+from spdebench.grids import Grid
+from spdebench.models.step.dictionary import Dictionary, Term, group, mixed, moved
+from spdebench.models.step.normal import Normal
+from spdebench.models.step.rollout import Map, Paths, Stage, Stepper
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What is chosen on validation."""
+
+    groups: tuple[str, ...] = ("powers",)
+    dealiased: bool = False  # products on a grid twice as fine, else at the points
+    difference: bool = False  # central differences, else spectral derivatives
+    history: int = 0  # earlier frames
+    stages: int = 1
+
+    def having(self, **changes: Any) -> Plan:
+        return dataclasses.replace(self, **changes)
+
+    @property
+    def label(self) -> str:
+        """In words, for the run's notes."""
+        words = ["u, dw, 1", *self.groups]
+        if self.groups:
+            words.append("de-aliased products" if self.dealiased else "pointwise products")
+        if {"gradients", "inverse"} & set(self.groups):
+            words.append("central differences" if self.difference else "spectral derivatives")
+        if self.history:
+            words.append(f"history {self.history}")
+        if self.stages > 1:
+            words.append(f"{self.stages} stages")
+        return "; ".join(words)
+
+    def terms(self, dim: int, history: int, stage: int) -> list[Term]:
+        """Columns of one stage of a map with this history."""
+        nonlinear = [t for name in self.groups for t in group(name, dim)]
+        out = [Term((("u", ""),)), Term((("w", ""),)), Term(), *nonlinear]
+        for lag in range(1, history + 1):
+            out += [Term(((f"u{lag}", ""),)), Term(((f"w{lag}", ""),)), *moved(nonlinear, lag)]
+        if stage > 1:
+            out += mixed((t for t in nonlinear if not t.linear or t.mean or t.square), "u", f"v{stage - 1}")
+        return list(dict.fromkeys(out))
+
+    def dictionary(self, grid: Grid, device: torch.device) -> Dictionary:
+        return Dictionary(grid, dealiased=self.dealiased, difference=self.difference, device=device)
+
+
+@dataclass
+class Choice:
+    """A fitted plan and its error on validation; ``inf`` if a path left the range of the training data."""
+
+    plan: Plan
+    stepper: Stepper
+    error: float
+
+
+def fit(
+    plan: Plan,
+    grid: Grid,
+    paths: Paths,
+    most: int,
+    limit: float,
+    score: Callable[[Stepper], float],
+    ridges: Sequence[float],
+    start: Choice | None = None,
+) -> Choice:
+    """Fit stage after stage on at most ``most`` rows, each with the ridge whose rollout has the least error.
+
+    ``start`` is a fit of the same plan with fewer stages, which is continued.
+    """
+    dictionary = plan.dictionary(grid, paths.u.device)
+    maps = start.stepper.maps if start else [Map(n) for n in range(plan.history + 1)]
+    best: Choice | None = None
+    for stage in range(start.plan.stages + 1 if start else 1, plan.stages + 1):
+        systems = [normal_equations(plan, one, stage, dictionary, paths, most) for one in maps]
+        best = None
+        for ridge in ridges:
+            made = Stepper(dictionary, [s.extend(one, ridge) for one, s in zip(maps, systems, strict=True)], limit)
+            error = score(made)
+            if best is None or error < best.error:
+                best = Choice(plan.having(stages=stage), made, error)
+        assert best is not None
+        maps = best.stepper.maps
+    assert best is not None
+    return best
+
+
+@dataclass
+class System:
+    """The normal equations of one stage of a map."""
+
+    terms: list[Term]
+    normal: Normal
+    shape: tuple[int, ...]  # of the coefficients
+
+    def extend(self, one: Map, ridge: float) -> Map:
+        """The map with one more stage, solved with this ridge."""
+        weights = self.normal.solve(ridge).reshape(len(self.terms), *self.shape)
+        return Map(one.history, [*one.stages, Stage(self.terms, weights)])
+
+
+def normal_equations(plan: Plan, one: Map, stage: int, dictionary: Dictionary, paths: Paths, most: int) -> System:
+    """Sum the rows of a map's next stage; a map with less history than the plan is that of one of the first steps."""
+    grid = dictionary.grid
+    terms = plan.terms(grid.dim, one.history, stage)
+    only = one.history if one.history < plan.history else None
+    normal = Normal()
+    width = (len(terms) + 4) * (2**grid.dim if plan.dealiased else 1)
+    for fields, target, t in paths.blocks(grid, one.history, only, most, width):
+        inner = one.predictions(dictionary, fields, t)
+        normal.add(dictionary.columns(terms, inner, t), target)
+    return System(terms, normal, grid.spectral_shape)

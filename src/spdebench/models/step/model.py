@@ -1,0 +1,183 @@
+"""Step: the regression that finds the step. It has no network and no gradient, and it does not know the equation.
+
+    F[u_{n+1}](k) = sum_j c_j(k) F[phi_j(u_n, dw_{n+1})](k)        least squares, one small system for each mode k
+
+phi_j are products of u, of its derivatives and of dw (`dictionary`), F is the grid's own transform. The training part
+gives c (`normal`, `fit`), the validation part chooses the terms, the form of products and derivatives, the earlier
+frames, the stages and the ridge by the error of whole rolled-out paths (`choose`). A prediction is a rollout from u_0
+(`rollout`). Where every frame of the solver and all of its noise are stored this finds the solver's own step.
+
+Memory: at most 1 GiB of training and 0.25 GiB of validation paths are kept (the first that fit), blocks of 48 MiB of
+columns, and 16 bytes x terms^2 x modes for the normal equations; 1200 samples of phi43 with all 257 frames stay below
+2 GiB.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import torch
+from torch import Tensor
+
+from spdebench.grids import Grid
+from spdebench.models.base import Config, Features, OperatorModel
+from spdebench.models.step.choose import Search, Sizes, held_out
+from spdebench.models.step.fit import Plan
+from spdebench.models.step.regrid import regrid
+from spdebench.models.step.report import bootstrap, shown_modes
+from spdebench.models.step.rollout import Map, Paths, Stage, Stepper
+from spdebench.tasks import Batch, Setting
+
+TRAIN_BYTES, VAL_BYTES = 1 << 30, 1 << 28
+"""Bytes of paths that are kept for the regression and for the choice."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class StepConfig(Config):
+    """Upper bounds of the search."""
+
+    rows: int = 50_000  # pairs (sample, frame) of the final regression
+    stages: int = 3
+    history: int = 3  # earlier frames
+
+    may_vanish: ClassVar[tuple[str, ...]] = ("history",)
+
+
+class Step(OperatorModel, name="step"):
+    """Regression of u_{n+1} on products of u_n and dw_{n+1}, mode by mode: equation-agnostic, no network."""
+
+    title = "Step"
+    config_class = StepConfig
+    dims = (1, 2, 3)
+    trainable = False
+    streams = True
+    causal = True
+    any_grid = True
+
+    config: StepConfig
+    found: Tensor
+    weights: Tensor
+    intervals: Tensor
+
+    def __init__(self, setting: Setting, config: StepConfig) -> None:
+        super().__init__(setting, config)
+        dtype = torch.complex128 if setting.grid.periodic else torch.float64
+        self.register_buffer("found", torch.zeros(0, dtype=torch.uint8))  # what was chosen, as JSON
+        self.register_buffer("weights", torch.zeros(0, dtype=dtype))
+        self.register_buffer("intervals", torch.zeros(0, dtype=dtype))
+        self._steppers: dict[tuple[Any, ...], Stepper] = {}
+
+    def prepare(self, batch: Batch) -> Features:
+        return {"u0": batch.u0, "dw": batch.dw}
+
+    # --- fitting --------------------------------------------------------------------------------------------------
+    def calibrate(self, features: Features, target: Tensor) -> None:
+        """Fit and choose on one set, a quarter of which serves as validation."""
+        self._fit(*held_out(Paths(target, features["dw"])))
+
+    def calibrate_stream(
+        self, train: Iterable[tuple[Features, Tensor]], val: Iterable[tuple[Features, Tensor]]
+    ) -> float | None:
+        """Fit on the training part and choose on the validation part; the error of the choice."""
+        paths, checks = _kept(train, TRAIN_BYTES), _kept(val, VAL_BYTES)
+        assert paths is not None, "the training part is empty"
+        return self._fit(paths, checks) if checks is not None else self._fit(*held_out(paths))
+
+    def _fit(self, train: Paths, val: Paths) -> float:
+        grid, config = self.setting.grid, self.config
+        sizes = Sizes.of(grid, train.frames, config.rows)
+        search = Search(grid, train, val, sizes, most_stages=config.stages, most_history=config.history)
+        choice = search.run()
+        content = {
+            "plan": dataclasses.asdict(choice.plan),
+            "limit": search.limit,
+            "error": choice.error,
+            "notes": search.notes,
+            "tried": [[plan.label, error] for plan, error in search.tried.items()],
+        }
+        maps = choice.stepper.maps
+        self.weights = torch.cat([stage.weights.flatten() for one in maps for stage in one.stages])
+        self.intervals = bootstrap(choice.plan, maps[-1], train, grid, sizes.final_rows)
+        text = json.dumps(content).encode()
+        self.found = torch.frombuffer(bytearray(text), dtype=torch.uint8).to(self.weights.device)
+        self._steppers = {}
+        return choice.error
+
+    # --- what was found -------------------------------------------------------------------------------------------
+    @property
+    def description(self) -> dict[str, Any]:
+        """The chosen plan, its error on validation, the plans that were tried, and notes on those that diverged."""
+        return json.loads(bytes(self.found.cpu().tolist())) if len(self.found) else {}
+
+    @property
+    def plan(self) -> Plan:
+        values = self.description["plan"]
+        return Plan(**{**values, "groups": tuple(values["groups"])})
+
+    def coefficients(self) -> dict[str, Tensor]:
+        """c_j(k) by the name of the term: those of the first stage, a regression on u_n and dw_{n+1} alone."""
+        stage = self.stepper().maps[-1].stages[0]
+        return {term.name: weight for term, weight in zip(stage.terms, stage.weights, strict=True)}
+
+    def coefficient_intervals(self) -> dict[str, Tensor]:
+        """(2, modes): 95 % bootstrap intervals over samples, at the modes that `shown_modes` names."""
+        terms = self.stepper().maps[-1].stages[0].terms
+        shape = (len(terms), 2, len(shown_modes(self.setting.grid)))
+        return {t.name: v for t, v in zip(terms, self.intervals.reshape(shape), strict=True)}
+
+    def stepper(self, grid: Grid | None = None) -> Stepper:
+        """The learned step on its own grid, or on another one of the same box."""
+        grid = grid or self.setting.grid
+        key = grid.points, self.weights.device, id(self.weights)
+        if key not in self._steppers:
+            self._steppers = {key: self._build(grid)}
+        return self._steppers[key]
+
+    def _build(self, grid: Grid) -> Stepper:
+        plan, own = self.plan, self.setting.grid
+        maps, start = [], 0
+        for history in range(plan.history + 1):
+            one = Map(history)
+            for stage in range(1, plan.stages + 1):
+                terms = plan.terms(own.dim, history, stage)
+                shape = (len(terms), *own.spectral_shape)
+                weights = self.weights[start : start + torch.Size(shape).numel()].reshape(shape)
+                start += weights.numel()
+                one.stages.append(Stage(terms, regrid(weights, terms, own, grid)))
+            maps.append(one)
+        return Stepper(plan.dictionary(grid, self.weights.device), maps, self.description["limit"])
+
+    # --- prediction -----------------------------------------------------------------------------------------------
+    def forward(self, features: Features) -> Tensor:
+        u0, dw = features["u0"], features["dw"]
+        grid = self.setting.grid.with_points(tuple(u0.shape[1:]))
+        return self.stepper(grid).rollout(u0, dw).to(u0.dtype)
+
+    def _load_from_state_dict(self, state_dict: dict[str, Any], prefix: str, *args: Any) -> None:
+        """The number of coefficients depends on what was chosen: buffers take the shape of what is loaded."""
+        for name in ("found", "weights", "intervals"):
+            value = state_dict.get(prefix + name)
+            if isinstance(value, Tensor):
+                setattr(self, name, getattr(self, name).new_empty(value.shape))
+        self._steppers = {}
+        super()._load_from_state_dict(state_dict, prefix, *args)
+
+
+def _kept(chunks: Iterable[tuple[Features, Tensor]], most: int) -> Paths | None:
+    """The first samples of a part that ``most`` bytes hold, at least three of them."""
+    us: list[Tensor] = []
+    dws: list[Tensor] = []
+    room = most
+    for features, target in chunks:
+        each = target[0].nbytes + features["dw"][0].nbytes
+        count = min(len(target), max(room // each, 3 - sum(map(len, us))))
+        us.append(target[:count])
+        dws.append(features["dw"][:count])
+        room -= count * each
+        if room < each:
+            break
+    return Paths(torch.cat(us), torch.cat(dws)) if us else None

@@ -1,0 +1,136 @@
+"""What a fit has found, for readers: term, mode, coefficient, 95 % interval, and the generator's own value.
+
+Where data obey a known equation and the solver is linearly implicit Euler, its step is
+
+    u' = (u + tau F(u) + sigma dw) / (1 + tau l),     l(k) the eigenvalues of -L
+
+so c_u = 1/(1 + tau l), c_dw = sigma/(1 + tau l), and the term f u^p of F has the coefficient f tau/(1 + tau l). For m
+solver steps between two frames the factors are summed over the steps, which is exact for u and dw and the leading term
+for products.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import torch
+from torch import Tensor
+
+from spdebench.grids import Grid
+from spdebench.models.step.fit import Plan, normal_equations
+from spdebench.models.step.normal import Normal
+from spdebench.models.step.rollout import Map, Paths
+from spdebench.solvers.phi import phi_functions
+
+if TYPE_CHECKING:
+    from spdebench.models.step.model import Step
+    from spdebench.tasks import Setting
+
+GROUPS, DRAWS, SHOWN = 20, 200, 65
+
+
+def shown_modes(grid: Grid) -> Tensor:
+    """Flat indices of the modes (k, 0, ..) that a report shows: along the last axis, the others at their lowest."""
+    lowest = 0 if grid.periodic else 1
+    shape = grid.spectral_shape
+    k = torch.arange(lowest, min(shape[-1], SHOWN))
+    start = 0
+    for size in shape[:-1]:
+        start = start * size + lowest
+    return start * shape[-1] + k
+
+
+def bootstrap(plan: Plan, one: Map, train: Paths, grid: Grid, most: int) -> Tensor:
+    """(terms, 2, shown modes), flat: 2.5 % and 97.5 % of the first stage's coefficients, samples being redrawn.
+
+    Samples are redrawn in groups, each with normal equations of its own, so that a draw costs one solution.
+    """
+    groups = min(GROUPS, len(train))
+    dictionary, modes = plan.dictionary(grid, train.u.device), shown_modes(grid).to(train.u.device)
+    sums = []
+    for g in range(groups):
+        part = Paths(train.u[g::groups], train.dw[g::groups])
+        normal = normal_equations(plan, Map(one.history), 1, dictionary, part, max(1, most // groups)).normal
+        assert normal.gram is not None and normal.right is not None
+        sums.append((normal.gram[modes], normal.right[modes]))
+    generator = torch.Generator().manual_seed(0)
+    draws = []
+    for _ in range(DRAWS):
+        drawn = Normal()
+        chosen = torch.randint(groups, (groups,), generator=generator).tolist()
+        drawn.gram, drawn.right = (torch.stack([sums[g][i] for g in chosen]).sum(0) for i in (0, 1))
+        draws.append(drawn.solve(1e-13))
+    every = torch.stack(draws)
+    level = torch.tensor([0.025, 0.975], dtype=torch.float64, device=every.device)
+    real = torch.quantile(every.real, level, dim=0)
+    out = torch.complex(real, torch.quantile(every.imag, level, dim=0)) if every.is_complex() else real
+    return out.transpose(0, 1).flatten()
+
+
+def generator_values(setting: Setting) -> dict[str, Tensor]:
+    """c_j(k) of the solver that made the data, by the names of terms; empty where no formula is known."""
+    equation = setting.equation
+    if equation is None or equation.order != 1 or equation.scheme not in ("semi_implicit", "crank_nicolson", "etdrk4"):
+        return {}
+    if equation.edition == "paper" and equation.solving_grid.points != setting.grid.points and equation.differences:
+        return {}
+    symbol = equation.symbol(setting.grid)
+    ends = setting.times[1] - setting.times[0]
+    steps = max(1, round(ends / (equation.horizon / equation.noise_steps)))
+    tau = ends / steps
+    if equation.scheme == "semi_implicit":
+        factor, gain = 1 / (1 - tau * symbol), 1 / (1 - tau * symbol)
+    elif equation.scheme == "crank_nicolson":
+        factor, gain = (1 + tau * symbol / 2) / (1 - tau * symbol / 2), 1 / (1 - tau * symbol / 2)
+    else:
+        factor, gain = torch.exp(tau * symbol), phi_functions(tau * symbol)[0]
+    total = gain * sum((factor**j for j in range(1, steps)), torch.ones_like(factor))
+    out = {"u": factor**steps, "dw": equation.sigma / steps * total}
+    for monomial in equation.rule.monomials:
+        if monomial.noise or equation.masses():
+            continue
+        c = monomial.coefficient * tau * total
+        if monomial.form == "transport":
+            out |= {"(inv u)_x u_y": c, "(inv u)_y u_x": -c}
+        elif monomial.form == "product" and monomial.powers == (0, 2):
+            out["u_x^2"] = c
+        elif monomial.form == "product" and len(monomial.powers) == 1 and monomial.powers[0] > 1:
+            out[f"u^{monomial.powers[0]}"] = c
+        elif monomial.form == "product" and monomial.powers == (1,):
+            out["u"] = out["u"] + c  # a mass term, explicit in the scheme
+    return out
+
+
+def table(model: Step, modes: tuple[int, ...] = (0, 1, 2, 4, 8, 16, 32)) -> list[dict[str, Any]]:
+    """One row for each term and mode: value, interval, and the generator's value where there is one."""
+    grid = model.setting.grid
+    places = shown_modes(grid)
+    numbers = grid.mode_numbers(grid.dim - 1)[places % grid.spectral_shape[-1]]
+    known, intervals = generator_values(model.setting), model.coefficient_intervals()
+    rows = []
+    for name, weights in model.coefficients().items():
+        flat = weights.flatten().cpu()
+        for i, (place, k) in enumerate(zip(places.tolist(), numbers.tolist(), strict=True)):
+            if k not in modes:
+                continue
+            low, high = intervals[name][:, i].cpu()
+            exact = known[name].flatten()[place] if name in known else None
+            rows.append(
+                {
+                    "term": name,
+                    "k": k,
+                    "value": _number(flat[place]),
+                    "low": _number(low),
+                    "high": _number(high),
+                    "generator": "-" if exact is None else _number(exact),
+                }
+            )
+    return rows
+
+
+def _number(value: Tensor) -> str:
+    """Four digits; the imaginary part where it matters."""
+    number = complex(value.item())
+    if abs(number.imag) <= 1e-4 * abs(number):
+        return f"{number.real:.4g}"
+    return f"{number.real:.4g}{number.imag:+.4g}i"

@@ -1,0 +1,142 @@
+"""The learned step and its rollout: u_{n+1} = sum_j c_j phi_j(u_n, .., dw_{n+1}, ..) mode by mode, from u_0 on.
+
+A map has one or more stages; stage s+1 may use v_s, the prediction of u_{n+1} by stage s (an exponential Runge-Kutta
+method with learned coefficients). With a history of h earlier frames the first h steps have maps of their own, since a
+model is given u_0 only. The rollout uses its own predictions and the increments up to the present frame: it is causal.
+
+A predicted field is scaled back to ``limit`` where it exceeds it, so that no rollout ever gives NaN.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+
+import torch
+from torch import Tensor
+
+from spdebench.grids import Grid
+from spdebench.models.step.dictionary import Dictionary, Term
+
+BLOCK = 48 << 20
+"""Bytes of one block of columns or of rolled-out samples."""
+
+
+@dataclass
+class Stage:
+    """Terms and their coefficients (F, modes..)."""
+
+    terms: list[Term]
+    weights: Tensor
+
+
+@dataclass
+class Map:
+    """One step: stages, the last of which is the prediction."""
+
+    history: int
+    stages: list[Stage] = field(default_factory=list)
+
+    def predictions(self, dictionary: Dictionary, fields: dict[str, Tensor], t: Tensor | float) -> dict[str, Tensor]:
+        """The fields of step n and v_1, v_2, .., what each stage predicts for u_{n+1}; all in coefficients."""
+        out = dict(fields)
+        for number, stage in enumerate(self.stages, 1):
+            columns = dictionary.columns(stage.terms, out, t)
+            total = stage.weights[0] * columns[0]
+            for weight, column in zip(stage.weights[1:], columns[1:], strict=True):
+                total.addcmul_(column, weight)
+            out[f"v{number}"] = total
+        return out
+
+    def apply(self, dictionary: Dictionary, fields: dict[str, Tensor], t: Tensor | float) -> Tensor:
+        """Coefficients of u_{n+1} from those of the fields of step n."""
+        return self.predictions(dictionary, fields, t)[f"v{len(self.stages)}"]
+
+
+@dataclass
+class Stepper:
+    """Maps for the first steps and, last, the one for all others."""
+
+    dictionary: Dictionary
+    maps: list[Map]
+    limit: float = float("inf")
+
+    @property
+    def grid(self) -> Grid:
+        return self.dictionary.grid
+
+    def rollout(self, u0: Tensor, dw: Tensor) -> Tensor:
+        """u (B T X..) in float64 from u0 (B X..) and dw (B T X..)."""
+        frames = dw.shape[1]
+        width = max(len(stage.terms) for one in self.maps for stage in one.stages) + 4
+        points = u0[0].numel() * (2**self.grid.dim if self.dictionary.work is not self.grid else 1)
+        size = max(1, BLOCK // (8 * points * width))
+        out = torch.empty(dw.shape, dtype=torch.float64, device=dw.device)
+        for first in range(0, len(dw), size):
+            rows = slice(first, first + size)
+            self._roll(u0[rows].double(), dw[rows], out[rows], frames)
+        return out
+
+    def _roll(self, u0: Tensor, dw: Tensor, out: Tensor, frames: int) -> None:
+        out[:, 0] = u0
+        history = self.maps[-1].history
+        past = [self.grid.transform(u0)]
+        noise: list[Tensor] = []
+        for n in range(frames - 1):
+            noise = [self.grid.transform(dw[:, n + 1].double()), *noise[:history]]
+            one = self.maps[min(n, len(self.maps) - 1)]
+            fields = named(past[: one.history + 1], noise[: one.history + 1])
+            c = one.apply(self.dictionary, fields, n / max(frames - 1, 1))
+            u = self.grid.inverse(c)
+            if self.limit < float("inf"):
+                size = u.abs().flatten(1).amax(1)
+                wild = ~(size <= self.limit)
+                if bool(wild.any()):
+                    u = torch.nan_to_num(u, nan=0.0, posinf=self.limit, neginf=-self.limit).clamp(
+                        -self.limit, self.limit
+                    )
+                    c = self.grid.transform(u)
+            out[:, n + 1] = u
+            past = [c, *past[:history]]
+
+
+def named(past: Sequence[Tensor], noise: Sequence[Tensor]) -> dict[str, Tensor]:
+    """u, u1, u2, .. for u_n, u_{n-1}, ..; w, w1, .. for dw_{n+1}, dw_n, .."""
+    fields = {f"u{i or ''}": c for i, c in enumerate(past)}
+    return fields | {f"w{i or ''}": c for i, c in enumerate(noise)}
+
+
+@dataclass
+class Paths:
+    """Samples to regress on: u (S T X..) and the increments dw; a row of the regression is a pair (sample, step)."""
+
+    u: Tensor
+    dw: Tensor
+
+    def __len__(self) -> int:
+        return len(self.u)
+
+    @property
+    def frames(self) -> int:
+        return self.u.shape[1]
+
+    def blocks(
+        self, grid: Grid, history: int, only: int | None, most: int, width: int
+    ) -> Iterator[tuple[dict[str, Tensor], Tensor, Tensor]]:
+        """Fields, target and t/T of blocks of rows: step ``only``, or ``most`` of all steps with this history."""
+        samples = len(self)
+        if only is not None:
+            row = torch.arange(samples)
+            step = torch.full_like(row, only)
+        else:
+            count = samples * (self.frames - 1 - history)
+            kept = min(count, most)
+            index = torch.arange(kept, dtype=torch.float64).mul(count / kept).long().clamp(max=count - 1)
+            step, row = history + index // samples, index % samples
+        size = max(64, BLOCK // (16 * width * self.u[0, 0].numel()))
+        for first in range(0, len(row), size):
+            s, n = row[first : first + size].to(self.u.device), step[first : first + size].to(self.u.device)
+            past = [grid.transform(self.u[s, n - lag].double()) for lag in range(history + 1)]
+            noise = [grid.transform(self.dw[s, n + 1 - lag].double()) for lag in range(history + 1)]
+            target = grid.transform(self.u[s, n + 1].double())
+            yield named(past, noise), target, n.double() / max(self.frames - 1, 1)
