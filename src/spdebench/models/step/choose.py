@@ -50,7 +50,7 @@ class Sizes:
     def of(grid: Grid, frames: int, rows: int) -> Sizes:
         points = math.prod(grid.points)
         return Sizes(
-            search_rows=min(rows, 3000, max(600, 2_500_000 // points)),
+            search_rows=min(rows, 4000, max(600, 2_500_000 // points)),
             search_paths=max(4, min(16, 4_000_000 // (frames * points))),
             final_rows=min(rows, max(8000, 40_000_000 // points)),
             final_paths=max(8, min(64, 16_000_000 // (frames * points))),

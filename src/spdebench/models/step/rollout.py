@@ -20,6 +20,8 @@ from spdebench.models.step.dictionary import Dictionary, Term
 
 BLOCK = 48 << 20
 """Bytes of one block of columns or of rolled-out samples."""
+GOLDEN = (5**0.5 - 1) / 2
+"""Multiples of it, modulo 1, are spread evenly."""
 
 
 @dataclass
@@ -124,15 +126,15 @@ class Paths:
         self, grid: Grid, history: int, only: int | None, most: int, width: int
     ) -> Iterator[tuple[dict[str, Tensor], Tensor, Tensor]]:
         """Fields, target and t/T of blocks of rows: step ``only``, or ``most`` of all steps with this history."""
-        samples = len(self)
+        samples, steps = len(self), self.frames - 1 - history
         if only is not None:
-            row = torch.arange(samples)
+            row = torch.arange(min(samples, most))
             step = torch.full_like(row, only)
         else:
-            count = samples * (self.frames - 1 - history)
-            kept = min(count, most)
-            index = torch.arange(kept, dtype=torch.float64).mul(count / kept).long().clamp(max=count - 1)
-            step, row = history + index // samples, index % samples
+            index = torch.arange(min(samples * steps, most))
+            row, step = index % samples, history + index // samples
+            if most < samples * steps:  # every sample, at steps that are spread evenly
+                step = history + (index * GOLDEN % 1 * steps).long()
         size = max(64, BLOCK // (16 * width * self.u[0, 0].numel()))
         for first in range(0, len(row), size):
             s, n = row[first : first + size].to(self.u.device), step[first : first + size].to(self.u.device)
