@@ -83,7 +83,7 @@ class Part(TorchDataset[dict[str, Tensor]]):
 
     def chunks(self) -> Iterator[tuple[Batch, Tensor]]:
         """Inputs and solutions of the samples of one row group of the files after the other, read anew each time."""
-        for i, (data, rows) in enumerate(zip(self._datasets, self._rows, strict=True)):
+        for i, (data, rows) in enumerate(zip(self.datasets, self._rows, strict=True)):
             kept = np.zeros(len(data), dtype=bool)
             kept[rows] = True
             columns = (data.row_groups(column) for column in ("u0", "dw", "u"))

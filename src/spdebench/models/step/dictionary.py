@@ -188,7 +188,8 @@ def trigonometric_sums(c: Tensor, axis: int, *, cosine: bool) -> Tensor:
     half = c * (0.5 + 0j if cosine else -0.5j)
     if cosine:
         half.narrow(axis, 0, 1).mul_(2)
-    return torch.fft.irfft(half, n=2 * n, dim=axis, norm="forward").narrow(axis, 0, n)
+    sums: Tensor = torch.fft.irfft(half, n=2 * n, dim=axis, norm="forward")
+    return sums.narrow(axis, 0, n)
 
 
 def _symbols(grid: Grid, difference: bool) -> dict[str, Tensor]:

@@ -14,6 +14,10 @@ import torch
 from torch import Tensor
 
 
+ROUNDING = 1e-14
+"""Directions with less than this share of a column's size are rounding and are left out."""
+
+
 class Normal:
     """Normal equations of one regression, a system for each mode."""
 
@@ -48,9 +52,11 @@ class Normal:
             right = self.right.index_select(1, index)
             size = gram.diagonal(dim1=1, dim2=2).real.clamp_min(0).sqrt()
             size = torch.where(size > 0, size, 1.0)
-            values, vectors = torch.linalg.eigh(gram / size[:, :, None] / size[:, None, :])
+            scaled = gram / size[:, :, None] / size[:, None, :]
+            scaled.diagonal(dim1=1, dim2=2).fill_(1.0)  # also of a column that is 0, which so gets the coefficient 0
+            values, vectors = torch.linalg.eigh(scaled)
             turned = (vectors.mH @ (right / size).unsqueeze(-1)).squeeze(-1)
             self._solved = key, values, vectors, turned, size
         _, values, vectors, turned, size = self._solved
-        scaled = turned / (values.clamp_min(0) + ridge)
+        scaled = torch.where(values > ROUNDING, turned / (values.abs() + ridge), 0.0)
         return ((vectors @ scaled.unsqueeze(-1)).squeeze(-1) / size).T.contiguous()

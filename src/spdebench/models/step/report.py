@@ -1,12 +1,11 @@
 """What a fit has found, for readers: term, mode, coefficient, 95 % interval, and the generator's own value.
 
-Where data obey a known equation and the solver is linearly implicit Euler, its step is
+Where the equation is known, the propagator of its scheme tells the coefficients. That of linearly implicit Euler is
 
     u' = (u + tau F(u) + sigma dw) / (1 + tau l),     l(k) the eigenvalues of -L
 
-so c_u = 1/(1 + tau l), c_dw = sigma/(1 + tau l), and the term f u^p of F has the coefficient f tau/(1 + tau l). For m
-solver steps between two frames the factors are summed over the steps, which is exact for u and dw and the leading term
-for products.
+so c_u = 1/(1 + tau l), c_dw = sigma/(1 + tau l), and the term f u^p of F has the coefficient f tau/(1 + tau l). With
+several solver steps between two frames this is exact for u and dw, and the leading term for products.
 """
 
 from __future__ import annotations
@@ -16,11 +15,12 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import Tensor
 
+from spdebench.errors import UserError
 from spdebench.grids import Grid
+from spdebench.models.regularity.schemes import linear_part
 from spdebench.models.step.fit import Plan, normal_equations
 from spdebench.models.step.normal import Normal
 from spdebench.models.step.rollout import Map, Paths
-from spdebench.solvers.phi import phi_functions
 
 if TYPE_CHECKING:
     from spdebench.models.step.model import Step
@@ -70,35 +70,31 @@ def bootstrap(plan: Plan, one: Map, train: Paths, grid: Grid, most: int) -> Tens
 def generator_values(setting: Setting) -> dict[str, Tensor]:
     """c_j(k) of the solver that made the data, by the names of terms; empty where no formula is known."""
     equation = setting.equation
-    if equation is None or equation.order != 1 or equation.scheme not in ("semi_implicit", "crank_nicolson", "etdrk4"):
+    if equation is None or equation.order != 1 or equation.multiplicative:
         return {}
-    if equation.edition == "paper" and equation.solving_grid.points != setting.grid.points and equation.differences:
+    try:
+        drift, noise = linear_part(equation, setting.grid, setting.dt, "generator")
+    except UserError:  # the scheme has no formula for its linear part
         return {}
-    symbol = equation.symbol(setting.grid)
-    ends = setting.times[1] - setting.times[0]
-    steps = max(1, round(ends / (equation.horizon / equation.noise_steps)))
-    tau = ends / steps
-    if equation.scheme == "semi_implicit":
-        factor, gain = 1 / (1 - tau * symbol), 1 / (1 - tau * symbol)
-    elif equation.scheme == "crank_nicolson":
-        factor, gain = (1 + tau * symbol / 2) / (1 - tau * symbol / 2), 1 / (1 - tau * symbol / 2)
-    else:
-        factor, gain = torch.exp(tau * symbol), phi_functions(tau * symbol)[0]
-    total = gain * sum((factor**j for j in range(1, steps)), torch.ones_like(factor))
-    out = {"u": factor**steps, "dw": equation.sigma / steps * total}
-    for monomial in equation.rule.monomials:
-        if monomial.noise or equation.masses():
-            continue
-        c = monomial.coefficient * tau * total
+    if not torch.equal(drift.a, noise.a):
+        return {}  # datum and noise are propagated in different ways: no function of u alone
+    source, rates = (drift.left + drift.right)[..., 0], equation.counterterm_rates()
+    out = {"u": drift.a[..., 0, 0], "dw": equation.sigma / setting.dt * (noise.left + noise.right)[..., 0]}
+    for monomial in equation.rule.monomials if equation.rule else ():
+        c, powers = monomial.coefficient * source, monomial.powers
         if monomial.form == "transport":
             out |= {"(inv u)_x u_y": c, "(inv u)_y u_x": -c}
-        elif monomial.form == "product" and monomial.powers == (0, 2):
+        elif monomial.noise or monomial.form != "product":
+            continue
+        elif powers == (1,):
+            out["u"] = out["u"] + c  # explicit in the scheme
+        elif powers == (0, 2):
             out["u_x^2"] = c
-        elif monomial.form == "product" and len(monomial.powers) == 1 and monomial.powers[0] > 1:
-            out[f"u^{monomial.powers[0]}"] = c
-        elif monomial.form == "product" and monomial.powers == (1,):
-            out["u"] = out["u"] + c  # a mass term, explicit in the scheme
-    return out
+        elif len(powers) == 1 and powers[0] > 1:
+            out[f"u^{powers[0]}"] = c
+    if rates:
+        del out["u"]  # it depends on time
+    return {name: value.expand(setting.grid.spectral_shape) for name, value in out.items()}
 
 
 def table(model: Step, modes: tuple[int, ...] = (0, 1, 2, 4, 8, 16, 32)) -> list[dict[str, Any]]:

@@ -1,0 +1,182 @@
+"""The regression that finds the step: it does, its coefficients are the solver's, and a wrong dictionary does not."""
+
+from __future__ import annotations
+
+import functools
+import math
+from typing import Any
+
+import pytest
+import torch
+
+import spdebench as sb
+from spdebench.models import build
+from spdebench.models.step import Step
+from spdebench.models.step.choose import Search, Sizes, error
+from spdebench.models.step.dictionary import Dictionary, Term, group, mixed, product
+from spdebench.models.step.fit import Plan, fit
+from spdebench.models.step.normal import Normal
+from spdebench.models.step.report import generator_values, table
+from spdebench.models.step.rollout import Paths
+from spdebench.tasks import Batch, TaskSpec
+
+SMALL = {"points": 32, "truncation": 16}
+
+
+@functools.cache
+def fitted(name: str, n: int = 60, **fields: Any) -> tuple[Step, Paths, Paths]:
+    """A model fitted on n samples, those samples, and 16 others."""
+    equation = sb.equation(name, **fields)
+    out, other = sb.simulate(equation, 0, range(n)), sb.simulate(equation, 0, range(n, n + 16))
+    inputs = "u0+xi" if equation.kappa else "xi"
+    model = build("step", TaskSpec(inputs=inputs).setting(equation))  # type: ignore[arg-type]
+    assert isinstance(model, Step)
+    model.calibrate({"u0": out.u0, "dw": out.dw}, out.u)
+    return model, Paths(out.u, out.dw), Paths(other.u, other.dw)
+
+
+@pytest.mark.parametrize(
+    ("name", "fields", "bar"),
+    [
+        ("phi41", {"sigma": 1.0}, 1e-6),
+        ("phi41", {"sigma": 1.0, "boundary": "dirichlet"}, 1e-6),
+        ("phi41", {"sigma": 0.1, "kappa": 0.1}, 1e-6),
+        ("phi41", {"sigma": 1.0, "edition": "converged"}, 2e-5),
+        ("kpz", {"sigma": 1.0}, 1e-6),
+    ],
+)
+def test_rollouts_of_new_samples_meet_the_bar(name, fields, bar):
+    model, _, new = fitted(name, **SMALL, **fields)
+    assert error(model.stepper(), new) < bar
+
+
+@pytest.mark.parametrize(("name", "terms"), [("phi41", ("u", "dw", "u^3")), ("kpz", ("u", "dw", "u_x^2"))])
+def test_coefficients_are_those_of_the_solver(name, terms):
+    """Within 1 % on every mode that the noise drives: |k| <= J/2."""
+    model, _, _ = fitted(name, **SMALL, sigma=1.0)
+    exact, found = generator_values(model.setting), model.coefficients()
+    for term in terms:
+        gap = (found[term] - exact[term]).abs()[: SMALL["truncation"] // 2 + 1] / exact[term].abs()[:9]
+        assert float(gap.max()) < 0.01, term
+
+
+def test_the_solvers_coefficients_of_phi41_by_hand():
+    setting = fitted("phi41", **SMALL, sigma=1.0)[0].setting
+    k, tau, h = torch.arange(17), setting.dt, 1 / 32
+    eigenvalue = (2 / h * torch.sin(math.pi * k * h)) ** 2
+    expected = {"u": 1 / (1 + tau * eigenvalue), "dw": 1 / (1 + tau * eigenvalue), "u^3": -tau / (1 + tau * eigenvalue)}
+    for name, value in expected.items():
+        torch.testing.assert_close(generator_values(setting)[name], value.double(), rtol=1e-6, atol=0)
+
+
+def test_transport_is_found_in_navier_stokes():
+    """u and dw within 1 % and the two products of v.grad u within 5 % on the modes that carry most of the noise."""
+    fields = {"spectrum": "reference", "points": 16, "solve_points": 16, "truncation": 8, "frames": 20, "steps": 20}
+    equation = sb.equation("nse", **fields, horizon=0.02, scale=162.0, kappa=1.0)
+    out = sb.simulate(equation, 0, range(40))
+    setting, paths = TaskSpec(inputs="u0+xi").setting(equation), Paths(out.u, out.dw)
+    plan = Plan(groups=("inverse",), dealiased=True)
+    made = fit(plan, setting.grid, paths, 10_000, math.inf, lambda s: error(s, paths), (1e-13,))
+    stage = made.stepper.maps[-1].stages[0]
+    found = {t.name: w for t, w in zip(stage.terms, stage.weights, strict=True)}
+    exact = generator_values(setting)
+    for name, bar in {"u": 0.01, "dw": 0.01, "(inv u)_x u_y": 0.05, "(inv u)_y u_x": 0.05}.items():
+        gap = (found[name] - exact[name]).abs() / exact[name].abs()
+        assert float(gap[1:3, 1:3].max()) < bar, name
+
+
+def test_a_wrong_dictionary_misses_the_bar():
+    _, train, new = fitted("phi41", **SMALL, sigma=1.0)
+    grid = sb.equation("phi41", **SMALL).grid
+    for groups in ((), ("gradients",)):
+        made = fit(Plan(groups=groups), grid, train, 5000, math.inf, lambda s: error(s, new), (1e-13, 1e-8))
+        assert made.error > 1e-4
+
+
+def test_the_other_form_of_products_and_derivatives_misses_the_bar():
+    """KPZ in edition paper has central differences at the points."""
+    _, train, new = fitted("kpz", **SMALL, sigma=1.0)
+    grid = sb.equation("kpz", **SMALL).grid
+    for form in ({"difference": False}, {"difference": True, "dealiased": True}):
+        plan = Plan(groups=("gradients",), **form)
+        assert fit(plan, grid, train, 5000, math.inf, lambda s: error(s, new), (1e-13, 1e-8)).error > 1e-5
+
+
+def test_history_and_the_noise_of_the_wave_equation():
+    """The solution needs u dw and an earlier frame; the first steps have regressions of their own."""
+    fields = {"points": 32, "truncation": 8, "frames": 50, "steps": 50, "horizon": 0.25}
+    model, _, new = fitted("wave", n=80, **fields)
+    assert model.plan.history >= 1 and "noise" in model.plan.groups
+    assert error(model.stepper(), new) < 1e-4
+
+
+def test_a_diverging_fit_is_named_and_never_nan():
+    """Two samples and a rough path: whatever is chosen, a prediction is finite, and what diverged is noted."""
+    equation = sb.equation("phi41", **SMALL, sigma=1.0)
+    out = sb.simulate(equation, 0, range(6))
+    search = Search(equation.grid, Paths(out.u[:2], out.dw[:2]), Paths(out.u[2:], out.dw[2:]), Sizes(20, 4, 20, 4))
+    search.limit = 1e-6  # smaller than u_0: every path leaves it
+    choice = search.run()
+    assert choice.error == math.inf and choice.plan.groups == ()
+    assert any(note.startswith("diverged") for note in search.notes)
+    choice.stepper.limit = 5.0
+    wild = choice.stepper.rollout(1e6 * out.u0, out.dw)
+    assert torch.isfinite(wild).all() and float(wild[:, 1:].abs().max()) <= 5.0 + 1e-9
+
+
+def test_other_truncations_and_other_grids():
+    """The same step on another J to the same error; on another grid within a few per cent."""
+    model, _, _ = fitted("phi41", **SMALL, sigma=1.0)
+    for fields, bar in (({"truncation": 8}, 1e-6), ({"points": 64}, 0.05), ({"points": 24, "truncation": 8}, 0.05)):
+        other = sb.equation("phi41", **(SMALL | fields), sigma=1.0)
+        out = sb.simulate(other, 0, range(8))
+        v = model.predict(Batch(out.u0, out.dw, (other,), torch.zeros(8, dtype=torch.long)))
+        gap = (v - out.u)[:, 1:].flatten(1).norm(dim=1) / out.u[:, 1:].flatten(1).norm(dim=1)
+        assert float(gap.mean()) < bar, fields
+
+
+def test_intervals_hold_the_solvers_values():
+    model, _, _ = fitted("phi41", **SMALL, sigma=1.0)
+    exact = generator_values(model.setting)["u^3"].real
+    low, high = model.coefficient_intervals()["u^3"].real
+    inside = (low - 1e-3 * exact.abs() <= exact) & (exact <= high + 1e-3 * exact.abs())
+    assert float(inside[:9].double().mean()) > 0.8
+    row = next(r for r in table(model) if r["term"] == "u" and r["k"] == 1)
+    assert float(row["low"]) <= float(row["value"]) <= float(row["high"])
+
+
+# --- the parts -----------------------------------------------------------------------------------------------------
+def test_normal_equations_solve_least_squares():
+    """Block by block as at once; a column of zeros has the coefficient 0."""
+    torch.manual_seed(0)
+    columns = torch.randn(4, 50, 3, dtype=torch.complex128)
+    columns[2] = 0
+    target = torch.randn(50, 3, dtype=torch.complex128)
+    normal = Normal()
+    for start in (0, 20):
+        rows = slice(start, start + 20 if start == 0 else 50)
+        normal.add(columns[:, rows], target[rows])
+    found = normal.solve(1e-14)
+    for k in range(3):
+        kept = columns[[0, 1, 3], :, k].T
+        expected = torch.linalg.lstsq(kept, target[:, k : k + 1]).solution[:, 0]
+        torch.testing.assert_close(found[[0, 1, 3], k], expected)
+    assert float(found[2].abs().max()) < 1e-14
+
+
+@pytest.mark.parametrize("boundary", ["periodic", "dirichlet"])
+def test_terms_are_the_products_they_name(boundary):
+    """u = sin(4 pi x), which both boundaries allow: u^2 and u_x^2 at the points, whatever the boundary."""
+    grid = sb.equation("phi41", points=32, boundary=boundary).grid
+    x = grid.coordinates(0)
+    u = torch.sin(4 * math.pi * x)[None]
+    fields = {"u": grid.transform(u), "w": grid.transform(u), "v1": grid.transform(2 * u)}
+    terms = [product("u", "u"), *group("gradients", 1), product("u", "v1", "w"), Term((("u", ""),), time=2)]
+    found = grid.inverse(Dictionary(grid, dealiased=False, difference=False).columns(terms, fields, 0.5))[:, 0]
+    slope = 4 * math.pi * torch.cos(4 * math.pi * x)
+    for value, expected in zip(found, (u[0] ** 2, slope**2, 2 * u[0] ** 3, u[0] / 4), strict=True):
+        torch.testing.assert_close(value[1:], expected[1:], atol=1e-9, rtol=1e-9)
+
+
+def test_products_with_the_prediction_of_a_stage():
+    assert [t.name for t in mixed([product("u", "u", "u")], "u", "v1")] == ["v1 u^2", "v1^2 u", "v1^3"]
