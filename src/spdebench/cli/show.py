@@ -5,12 +5,14 @@ from __future__ import annotations
 import dataclasses
 import inspect
 import sys
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
 from spdebench import spec
 from spdebench.cli.output import Json, SpecFields, print_json, print_table, size
+from spdebench.cli.show_run import is_run, show_run
 from spdebench.data import DatasetSpec
 from spdebench.equations import EQUATIONS, Equation, equation, renormalise
 from spdebench.errors import UserError, unknown
@@ -57,11 +59,19 @@ def list_names(
 
 
 def show(
-    name: Annotated[str, typer.Argument(help="An equation, model, metric or scheme.")],
+    name: Annotated[str, typer.Argument(help="An equation, model, metric, scheme or the folder of a run.")],
     overrides: SpecFields = None,
+    out: Annotated[
+        Path | None, typer.Option(help="For a run of the model step: draw its coefficients as PNG, SVG or PDF.")
+    ] = None,
     as_json: Json = False,
 ) -> None:
-    """Show an equation with its spec and constants, a model with its counts, a metric with its formula, or a scheme."""
+    """Show an equation with its spec and constants, a model with its counts, a metric, a scheme, or a finished run."""
+    if is_run(name):
+        show_run(name, as_json, out)
+        return
+    if out is not None:
+        raise UserError(f"--out draws the coefficients of a run of the model step; '{name}' is not the folder of a run")
     if name in MODELS and name not in EQUATIONS:
         _show_model(name, overrides or [], as_json)
         return

@@ -165,6 +165,10 @@ class Step(OperatorModel, name="step"):
                 setattr(self, name, getattr(self, name).new_empty(value.shape))
         self._steppers = {}
         super()._load_from_state_dict(state_dict, prefix, *args)
+        try:
+            self.stepper()
+        except (ValueError, KeyError, TypeError, RuntimeError, AttributeError) as error:
+            raise RuntimeError(f"the coefficients do not fit what was chosen ({error})") from None
 
 
 def _kept(chunks: Iterable[tuple[Features, Tensor]], most: int) -> Paths | None:

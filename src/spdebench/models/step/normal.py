@@ -13,7 +13,6 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
-
 ROUNDING = 1e-14
 """Directions with less than this share of a column's size are rounding and are left out."""
 

@@ -1,0 +1,59 @@
+"""``spdebench show RUN``: what a finished run is, and for a run of `step` the coefficients that it has found."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import typer
+
+from spdebench.cli.output import print_json, print_table
+from spdebench.errors import UserError
+from spdebench.models.step import Step
+from spdebench.models.step.report import table
+from spdebench.report.figures.coefficients import plot_coefficients
+from spdebench.report.style import save
+from spdebench.training import open_run
+
+
+def is_run(name: str) -> bool:
+    """Whether a name is the folder of a run."""
+    return (Path(name) / "spec.json").is_file()
+
+
+def show_run(path: str, as_json: bool, picture: Path | None) -> None:
+    """Print the run's task, configuration and errors; for `step` also its plan and its coefficients, or draw them."""
+    run = open_run(path)
+    record = run.record
+    facts: dict[str, Any] = {
+        "run": run.name,
+        "model": run.spec.model,
+        "config": run.spec.config,
+        "task": run.spec.task,
+        "val": record["val"],
+        "rel_l2": record["scores"]["rel_l2"]["value"],
+    }
+    model = run.model
+    rows = []
+    if isinstance(model, Step):
+        found = model.description
+        facts |= {"plan": model.plan.label, "notes": found["notes"], "tried": found["tried"]}
+        rows = table(model)
+        if picture is not None:
+            save(plot_coefficients(model), picture)
+    elif picture is not None:
+        raise UserError(f"--out draws the coefficients of a run of 'step'; {run.name} is one of '{run.spec.model}'")
+    if as_json:
+        print_json(facts | {"coefficients": rows})
+        return
+    for key, value in facts.items():
+        if key == "tried":
+            typer.echo(f"  {'tried':<8} " + f"\n  {'':<8} ".join(f"{error:.3g}  {label}" for label, error in value))
+        else:
+            words = " ".join(f"{k}={v}" for k, v in value.items()) if isinstance(value, dict) else value
+            typer.echo(f"  {key:<8} {'; '.join(words) if isinstance(words, list) else words}")
+    if rows:
+        typer.echo(
+            "\ncoefficients c_j(k) of the first stage, 95 % intervals over samples, and the values of the solver"
+        )
+        print_table(rows)

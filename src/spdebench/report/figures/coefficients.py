@@ -1,0 +1,45 @@
+"""c_j(k) over k: what the model `step` has found, and the coefficients of the solver that made the data."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from spdebench.models.step import Step
+from spdebench.models.step.report import generator_values, shown_modes
+from spdebench.report.style import BLUE, GREY, ORANGE, new_figure, styled, title_of
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+COLUMNS = 3
+
+
+@styled
+def plot_coefficients(model: Step) -> Figure:
+    """Real parts (and, where they matter, imaginary parts) of the coefficients of the first stage, one panel per term.
+
+    Bars are 95 % bootstrap intervals over samples; the line is the solver's coefficient where a formula is known.
+    """
+    found, intervals, known = model.coefficients(), model.coefficient_intervals(), generator_values(model.setting)
+    grid, equation = model.setting.grid, model.setting.equation
+    places = shown_modes(grid)
+    modes = grid.mode_numbers(grid.dim - 1)[places % grid.spectral_shape[-1]].numpy()
+    rows = -(-len(found) // COLUMNS)
+    title = f"Step: coefficients   {title_of(equation, 0).rpartition('n =')[0]}" if equation else "Step: coefficients"
+    figure = new_figure(9.0, 0.8 + 2.0 * rows, title.rstrip(), f"chosen: {model.plan.label};  bars: 95 % over samples")
+    panels = figure.subplots(rows, COLUMNS, squeeze=False).flatten()
+    for axes in panels[len(found) :]:
+        axes.remove()
+    for axes, (name, weights) in zip(panels, found.items(), strict=False):
+        value = weights.flatten()[places].cpu().numpy()
+        low, high = intervals[name].cpu().numpy()
+        if name in known:
+            axes.plot(modes, known[name].flatten()[places].real.numpy(), color=GREY, label="solver")
+        parts = [("real", BLUE)] + ([("imag", ORANGE)] if abs(value.imag).max() > 0.01 * abs(value).max() else [])
+        for part, colour in parts:
+            ends = getattr(low, part), getattr(high, part)
+            axes.vlines(modes, *ends, color=colour, linewidth=0.8)
+            axes.plot(modes, getattr(value, part), ".", color=colour, markersize=3, label=f"{part}. part")
+        axes.set(title=name, xlabel="mode $k$")
+    panels[0].legend(loc="best")
+    return figure

@@ -1,0 +1,57 @@
+"""A run of `step` from files: streamed fit, saved and loaded, shown and drawn."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from typer.testing import CliRunner
+
+import spdebench as sb
+from spdebench.cli.main import app
+from spdebench.models.step import Step
+from spdebench.training import Run
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory: pytest.TempPathFactory) -> Run:
+    folder = tmp_path_factory.mktemp("step")
+    data = sb.generate(sb.equation("phi41", sigma=1.0, points=32, truncation=16), n=80, out=folder)
+    return sb.train("step", sb.Task(data), out=folder / "runs")
+
+
+def test_it_is_trained_tested_and_loaded(run: Run) -> None:
+    assert run.scores["rel_l2"].value < 1e-6 and run.val is not None and run.val < 1e-6
+    assert isinstance(run.model, Step) and run.model.plan.groups == ("powers",)
+    found = run.predictions
+    assert found is not None and np.isfinite(found).all()
+
+
+def test_chunks_of_a_part_are_the_part(run: Run, tmp_path: Path) -> None:
+    data = sb.generate(sb.equation("phi42", points=8, truncation=4, frames=20, steps=20), n=30, out=tmp_path)
+    part = sb.Task(data, every=5).val
+    chunks = list(part.chunks())
+    assert part.reads == 0  # nothing is kept
+    assert torch.equal(torch.cat([u for _, u in chunks]), part.u)
+    assert torch.equal(torch.cat([batch.dw for batch, _ in chunks]), part.dw)
+    assert torch.equal(torch.cat([batch.u0 for batch, _ in chunks]), part.u0)
+
+
+def test_show_prints_the_coefficients_and_draws_them(run: Run, tmp_path: Path) -> None:
+    picture = tmp_path / "coefficients.png"
+    text = CliRunner().invoke(app, ["show", str(run.path), "--out", str(picture)]).output
+    assert "u, dw, 1; powers; pointwise products" in text and "generator" in text
+    assert picture.stat().st_size > 10_000
+    rows = json.loads(CliRunner().invoke(app, ["show", str(run.path), "--json"]).output)["coefficients"]
+    first = next(row for row in rows if (row["term"], row["k"]) == ("u^3", 1))
+    assert float(first["value"]) == pytest.approx(float(first["generator"]), rel=0.01)
+
+
+def test_a_wrong_plan_in_a_file_is_refused(run: Run) -> None:
+    state = dict(run.model.state_dict())
+    state["weights"] = state["weights"][:-1]
+    with pytest.raises(RuntimeError, match="coefficients"):
+        run.spec.build().load_state_dict(state)
