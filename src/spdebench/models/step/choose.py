@@ -12,10 +12,8 @@ never chosen.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-
-import torch
 
 from spdebench.grids import Grid
 from spdebench.models.step.fit import Choice, Plan, fit
@@ -25,14 +23,16 @@ GAIN = 0.85
 """An extension is kept if the error falls to this part of what it was."""
 HALF = 0.5
 """An extension that lowers the error to this part is kept at once, without a look at the others."""
-SAME = 1.05
+SAME = 1.01
 """A group of terms is left out if the error without it is at most this many times larger."""
 RETRY = 1e-3
 """Above this error, what did not help by itself is tried again in company."""
 ENOUGH = 2e-7
 """An error at which nothing is left to find: that of values stored in float32."""
-RANGE = 10.0
-"""Times the largest |u| of the training part: beyond it a path has diverged."""
+ASTRAY = 2.0
+"""A path whose relative error is larger has diverged, too."""
+FINALISTS = 4
+"""Plans that are fitted on the larger number of rows until one is stable."""
 COARSE_RIDGES = (1e-12, 1e-8)
 RIDGES = (1e-13, 1e-11, 1e-9, 1e-7, 1e-6)
 
@@ -53,7 +53,7 @@ class Sizes:
             search_rows=min(rows, 4000, max(600, 2_500_000 // points)),
             search_paths=max(4, min(16, 4_000_000 // (frames * points))),
             final_rows=min(rows, max(8000, 40_000_000 // points)),
-            final_paths=max(8, min(64, 16_000_000 // (frames * points))),
+            final_paths=max(8, min(200, 16_000_000 // (frames * points))),
         )
 
 
@@ -71,16 +71,29 @@ class Search:
     tried: dict[Plan, float] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        self.limit = RANGE * max(float(self.train.u.abs().max()), 1e-30)
+        self.limits = self.train.range(self.grid)
 
     def run(self) -> Choice:
-        """The chosen plan, fitted on the larger number of rows."""
+        """The best plan, fitted on the larger number of rows; if a path then diverges the next best, or a smaller one.
+
+        Here all validation paths count, and for stability twice as many training paths.
+        """
         best = self._search()
-        final = self._fit(best.plan, self.sizes.final_rows, self.sizes.final_paths, RIDGES)
-        while not math.isfinite(final.error) and (fewer := _smaller(final.plan)) is not None:
-            self.notes.append(f"diverged, replaced by a smaller plan: {final.plan.label}")
-            final = self._fit(fewer, self.sizes.final_rows, self.sizes.final_paths, RIDGES)
+        order = [best.plan, *sorted((p for p in self.tried if p != best.plan), key=lambda p: self.tried[p])]
+        plans = [plan for plan in order[:FINALISTS] if math.isfinite(self.tried[plan])]
+        if best.plan.groups:
+            plans.append(Plan(groups=()))
+        final = best
+        for plan in plans or [best.plan]:
+            final = self._fit(plan, self.sizes.final_rows, self.sizes.final_paths, RIDGES, stable=self._stable)
+            if math.isfinite(final.error):
+                break
+            self.notes.append(f"diverged when fitted on more rows: {plan.label}")
         return final
+
+    def _stable(self, made: Stepper) -> bool:
+        count = 2 * self.sizes.final_paths
+        return math.isfinite(error(made, Paths(self.train.u[:count], self.train.dw[:count])))
 
     def _search(self) -> Choice:
         """Forward selection, then backward: groups without which the error is the same are left out."""
@@ -143,9 +156,17 @@ class Search:
             self.notes.append(f"diverged on validation: {plan.label}")
         return found
 
-    def _fit(self, plan: Plan, rows: int, paths: int, ridges: tuple[float, ...], start: Choice | None = None) -> Choice:
+    def _fit(
+        self,
+        plan: Plan,
+        rows: int,
+        paths: int,
+        ridges: tuple[float, ...],
+        start: Choice | None = None,
+        stable: Callable[[Stepper], bool] | None = None,
+    ) -> Choice:
         val = Paths(self.val.u[:paths], self.val.dw[:paths])
-        return fit(plan, self.grid, self.train, rows, self.limit, lambda made: error(made, val), ridges, start)
+        return fit(plan, self.grid, self.train, rows, self.limits, lambda made: error(made, val), ridges, start, stable)
 
 
 def _better(found: Choice, best: Choice) -> bool:
@@ -153,22 +174,14 @@ def _better(found: Choice, best: Choice) -> bool:
 
 
 def error(stepper: Stepper, paths: Paths) -> float:
-    """Mean relative L2 error of rolled-out paths; inf if one leaves the range of the training data."""
-    v = stepper.rollout(paths.u[:, 0], paths.dw)
-    if not bool((v.abs() < stepper.limit).all()):
-        return math.inf
+    """Mean relative L2 error of rolled-out paths; inf if one diverges: leaves the range or errs by more than itself."""
+    v = stepper.rollout(paths.u[:, 0], paths.dw, replace=False)
     gap, size = ((x[:, 1:].double()).flatten(1).norm(dim=1) for x in (v - paths.u, paths.u))
     kept = size > 0
-    return float((gap[kept] / size[kept]).mean()) if bool(kept.any()) else 0.0
-
-
-def _smaller(plan: Plan) -> Plan | None:
-    """The next smaller plan: fewer stages, less history, fewer groups, and at last u, dw and 1 alone."""
-    if plan.stages > 1:
-        return plan.having(stages=plan.stages - 1)
-    if plan.history > 0:
-        return plan.having(history=plan.history - 1)
-    return plan.having(groups=plan.groups[:-1]) if plan.groups else None
+    errors = gap[kept] / size[kept]
+    if bool(stepper.wild(v).any()) or bool((errors > ASTRAY).any()):
+        return math.inf
+    return float(errors.mean()) if len(errors) else 0.0
 
 
 def held_out(paths: Paths, share: float = 0.25) -> tuple[Paths, Paths]:
@@ -177,7 +190,3 @@ def held_out(paths: Paths, share: float = 0.25) -> tuple[Paths, Paths]:
     if len(paths) < 2:
         return paths, paths
     return Paths(paths.u[:-count], paths.dw[:-count]), Paths(paths.u[-count:], paths.dw[-count:])
-
-
-def join(paths: list[Paths]) -> Paths:
-    return Paths(torch.cat([p.u for p in paths]), torch.cat([p.dw for p in paths]))

@@ -7,6 +7,7 @@ those of stage 1 and all products in which v_s takes the place of u_n.
 from __future__ import annotations
 
 import dataclasses
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -74,27 +75,31 @@ def fit(
     grid: Grid,
     paths: Paths,
     most: int,
-    limit: float,
+    limits: tuple[torch.Tensor, float],
     score: Callable[[Stepper], float],
     ridges: Sequence[float],
     start: Choice | None = None,
+    stable: Callable[[Stepper], bool] | None = None,
 ) -> Choice:
     """Fit stage after stage on at most ``most`` rows, each with the ridge whose rollout has the least error.
 
-    ``start`` is a fit of the same plan with fewer stages, which is continued.
+    ``start`` is a fit of the same plan with fewer stages, which is continued. With ``stable`` the last stage has the
+    best ridge that passes that test, and an infinite error if none does.
     """
     dictionary = plan.dictionary(grid, paths.u.device)
     maps = start.stepper.maps if start else [Map(n) for n in range(plan.history + 1)]
     best: Choice | None = None
     for stage in range(start.plan.stages + 1 if start else 1, plan.stages + 1):
         systems = [normal_equations(plan, one, stage, dictionary, paths, most) for one in maps]
-        best = None
+        trials = []
         for ridge in ridges:
-            made = Stepper(dictionary, [s.extend(one, ridge) for one, s in zip(maps, systems, strict=True)], limit)
-            error = score(made)
-            if best is None or error < best.error:
-                best = Choice(plan.having(stages=stage), made, error)
-        assert best is not None
+            made = Stepper(dictionary, [s.extend(one, ridge) for one, s in zip(maps, systems, strict=True)], *limits)
+            trials.append(Choice(plan.having(stages=stage), made, score(made)))
+        trials.sort(key=lambda choice: choice.error)
+        best = trials[0]
+        if stable is not None and stage == plan.stages:
+            sound = (c for c in trials if math.isfinite(c.error) and stable(c.stepper))
+            best = next(sound, dataclasses.replace(best, error=math.inf))
         maps = best.stepper.maps
     assert best is not None
     return best

@@ -61,6 +61,7 @@ class Step(OperatorModel, name="step"):
     config: StepConfig
     found: Tensor
     weights: Tensor
+    envelope: Tensor
     intervals: Tensor
 
     def __init__(self, setting: Setting, config: StepConfig) -> None:
@@ -68,6 +69,7 @@ class Step(OperatorModel, name="step"):
         dtype = torch.complex128 if setting.grid.periodic else torch.float64
         self.register_buffer("found", torch.zeros(0, dtype=torch.uint8))  # what was chosen, as JSON
         self.register_buffer("weights", torch.zeros(0, dtype=dtype))
+        self.register_buffer("envelope", torch.zeros(0, dtype=torch.float64))
         self.register_buffer("intervals", torch.zeros(0, dtype=dtype))
         self._steppers: dict[tuple[Any, ...], Stepper] = {}
 
@@ -94,13 +96,14 @@ class Step(OperatorModel, name="step"):
         choice = search.run()
         content = {
             "plan": dataclasses.asdict(choice.plan),
-            "limit": search.limit,
+            "largest": search.limits[1],
             "error": choice.error,
             "notes": search.notes,
             "tried": [[plan.label, error] for plan, error in search.tried.items()],
         }
         maps = choice.stepper.maps
         self.weights = torch.cat([stage.weights.flatten() for one in maps for stage in one.stages])
+        self.envelope = search.limits[0]
         self.intervals = bootstrap(choice.plan, maps[-1], train, grid, sizes.final_rows)
         text = json.dumps(content).encode()
         self.found = torch.frombuffer(bytearray(text), dtype=torch.uint8).to(self.weights.device)
@@ -149,7 +152,8 @@ class Step(OperatorModel, name="step"):
                 start += weights.numel()
                 one.stages.append(Stage(terms, regrid(weights, terms, own, grid)))
             maps.append(one)
-        return Stepper(plan.dictionary(grid, self.weights.device), maps, self.description["limit"])
+        envelope = regrid(self.envelope.reshape(1, *own.spectral_shape), (), own, grid)[0]
+        return Stepper(plan.dictionary(grid, self.weights.device), maps, envelope, self.description["largest"])
 
     # --- prediction -----------------------------------------------------------------------------------------------
     def forward(self, features: Features) -> Tensor:
@@ -159,7 +163,7 @@ class Step(OperatorModel, name="step"):
 
     def _load_from_state_dict(self, state_dict: dict[str, Any], prefix: str, *args: Any) -> None:
         """The number of coefficients depends on what was chosen: buffers take the shape of what is loaded."""
-        for name in ("found", "weights", "intervals"):
+        for name in ("found", "weights", "envelope", "intervals"):
             value = state_dict.get(prefix + name)
             if isinstance(value, Tensor):
                 setattr(self, name, getattr(self, name).new_empty(value.shape))

@@ -4,7 +4,10 @@ A map has one or more stages; stage s+1 may use v_s, the prediction of u_{n+1} b
 method with learned coefficients). With a history of h earlier frames the first h steps have maps of their own, since a
 model is given u_0 only. The rollout uses its own predictions and the increments up to the present frame: it is causal.
 
-A predicted field is scaled back to ``limit`` where it exceeds it, so that no rollout ever gives NaN.
+What leaves the range of the training data by much is cut: every mode at ``envelope``, ENVELOPE times its largest
+amplitude in the training part. A polynomial step is no contraction on modes that carry little signal (phases of KdV);
+without the cut one path in a hundred blows up there. A path that exceeds RANGE times the largest |u| is continued,
+from that frame on, as the step with one stage less predicts it. So no rollout ever gives NaN, and it stays causal.
 """
 
 from __future__ import annotations
@@ -20,6 +23,10 @@ from spdebench.models.step.dictionary import Dictionary, Term
 
 BLOCK = 48 << 20
 """Bytes of one block of columns or of rolled-out samples."""
+ENVELOPE = 20.0
+"""A mode is cut at this many times its largest amplitude in the training part."""
+RANGE = 3.0
+"""A path has diverged beyond this many times the largest |u| of the training part."""
 GOLDEN = (5**0.5 - 1) / 2
 """Multiples of it, modulo 1, are spread evenly."""
 
@@ -61,14 +68,15 @@ class Stepper:
 
     dictionary: Dictionary
     maps: list[Map]
-    limit: float = float("inf")
+    envelope: Tensor  # (modes..): the largest amplitude that a mode may have
+    largest: float  # |u| at the points, beyond which a path has diverged
 
     @property
     def grid(self) -> Grid:
         return self.dictionary.grid
 
-    def rollout(self, u0: Tensor, dw: Tensor) -> Tensor:
-        """u (B T X..) in float64 from u0 (B X..) and dw (B T X..)."""
+    def rollout(self, u0: Tensor, dw: Tensor, *, replace: bool = True) -> Tensor:
+        """u (B T X..) in float64 from u0 (B X..) and dw (B T X..); ``replace``: wild paths as said above."""
         frames = dw.shape[1]
         width = max(len(stage.terms) for one in self.maps for stage in one.stages) + 4
         points = u0[0].numel() * (2**self.grid.dim if self.dictionary.work is not self.grid else 1)
@@ -77,7 +85,27 @@ class Stepper:
         for first in range(0, len(dw), size):
             rows = slice(first, first + size)
             self._roll(u0[rows].double(), dw[rows], out[rows], frames)
+        if replace and self.stages > 1:
+            self._replace_wild(u0, dw, out)
         return out
+
+    @property
+    def stages(self) -> int:
+        return len(self.maps[-1].stages)
+
+    def wild(self, u: Tensor) -> Tensor:
+        """(B, T): frames from the first on at which a path (B T X..) leaves the range of the training data."""
+        return (~(u.abs().flatten(2).amax(2) <= self.largest)).cummax(1).values
+
+    def _replace_wild(self, u0: Tensor, dw: Tensor, out: Tensor) -> None:
+        """Continue paths that leave the range by the step with one stage less."""
+        late = self.wild(out)
+        rows = late[:, -1].nonzero()[:, 0]
+        if len(rows):
+            maps = [Map(one.history, one.stages[:-1]) for one in self.maps]
+            calm = Stepper(self.dictionary, maps, self.envelope, self.largest).rollout(u0[rows], dw[rows])
+            shape = (*late[rows].shape, *(1,) * self.grid.dim)
+            out[rows] = torch.where(late[rows].reshape(shape), calm, out[rows])
 
     def _roll(self, u0: Tensor, dw: Tensor, out: Tensor, frames: int) -> None:
         out[:, 0] = u0
@@ -88,17 +116,9 @@ class Stepper:
             noise = [self.grid.transform(dw[:, n + 1].double()), *noise[:history]]
             one = self.maps[min(n, len(self.maps) - 1)]
             fields = named(past[: one.history + 1], noise[: one.history + 1])
-            c = one.apply(self.dictionary, fields, n / max(frames - 1, 1))
-            u = self.grid.inverse(c)
-            if self.limit < float("inf"):
-                size = u.abs().flatten(1).amax(1)
-                wild = ~(size <= self.limit)
-                if bool(wild.any()):
-                    u = torch.nan_to_num(u, nan=0.0, posinf=self.limit, neginf=-self.limit).clamp(
-                        -self.limit, self.limit
-                    )
-                    c = self.grid.transform(u)
-            out[:, n + 1] = u
+            c = torch.nan_to_num(one.apply(self.dictionary, fields, n / max(frames - 1, 1)), posinf=0.0, neginf=0.0)
+            c *= (self.envelope / c.abs().clamp_min(1e-300)).clamp(max=1.0)
+            out[:, n + 1] = self.grid.inverse(c)
             past = [c, *past[:history]]
 
 
@@ -121,6 +141,13 @@ class Paths:
     @property
     def frames(self) -> int:
         return self.u.shape[1]
+
+    def range(self, grid: Grid) -> tuple[Tensor, float]:
+        """The envelope of the modes and the largest |u| of a rollout, for `Stepper`."""
+        peak = torch.zeros(grid.spectral_shape, dtype=torch.float64, device=self.u.device)
+        for some in self.u.flatten(0, 1).split(max(64, BLOCK // (16 * self.u[0, 0].numel()))):
+            peak = torch.maximum(peak, grid.transform(some.double()).abs().amax(0))
+        return ENVELOPE * peak, RANGE * max(float(self.u.abs().max()), 1e-30)
 
     def blocks(
         self, grid: Grid, history: int, only: int | None, most: int, width: int
