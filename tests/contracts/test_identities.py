@@ -35,6 +35,7 @@ RUNS = {
     "nrde": "977ca620ec",
     "nspde": "573984e28b",
     "nspde-s": "44ac0c189a",
+    "step": "501d438327",
     "trees": "9402a88855",
     "wno": "015a9a749a",
 }

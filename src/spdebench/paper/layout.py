@@ -1,7 +1,8 @@
 """How the paper lays out its tables: models by truncation and task, or models by metric; and the reference rows.
 
 Besides the paper's models every table has the baselines without a network (the mean of the training part, regression
-on the linear equation's solution and on its trees), the solver, and the distance of the data to a finer solution.
+on the linear equation's solution and on its trees, regression of a frame on the one before), the solver, and the
+distance of the data to a finer solution.
 """
 
 from __future__ import annotations
@@ -31,6 +32,8 @@ NOTES: Mapping[str, str] = {
     "s.d. over training seeds, their number in brackets; the paper's s.d. is over its five runs on the test set.",
     "trees": "mean: the mean of the training part. linear, trees: linear regression on the solution of the linear "
     "equation, and on its trees of height 2, with the kernel of the scheme that made the data.",
+    "step": "step: equation-agnostic, no network: least squares for u at the next frame on products of u, of its "
+    "derivatives and of the noise, mode by mode, rolled out from u0.",
     "solver": "solver: the solver that made the data, given the stored u0 and noise.",
     FINE_REFERENCE: f"{FINE_REFERENCE}: distance of the data to the solution with the same noise on a finer grid and "
     "step. A model with a smaller error has fitted the numerical scheme; the number no longer tells about the SPDE.",

@@ -18,7 +18,7 @@ from tiny_tables import made_up
 def test_each_run_once_with_what_is_wanted_of_it(tiny):
     cells = tiny.cells(2)
     jobs = plan.jobs(cells, {})
-    assert len({j.spec.digest for j in jobs}) == len(jobs) == 2 * 2 + 2 * 4
+    assert len({j.spec.digest for j in jobs}) == len(jobs) == 2 * 2 + 2 * 5
     first = next(j for j in jobs if j.spec.model == "deeponet")
     assert set(first.shifts) == {"truncation=8", "fresh"}
     assert all(j.status == "missing" for j in jobs)
@@ -112,7 +112,7 @@ def test_only(tiny):
     assert {c.column for c in plan.only(cells, "moved")} == {"J=8", "fresh"}
     assert plan.only(cells, "") == cells
     with pytest.raises(
-        UserError, match="no row matches 'nothing'; the models here are deeponet, mean, linear, trees, solver"
+        UserError, match="no row matches 'nothing'; the models here are deeponet, mean, linear, trees, step, solver"
     ):
         plan.only(cells, "nothing")
 

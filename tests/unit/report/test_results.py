@@ -215,7 +215,7 @@ def test_the_headline_has_the_solver_with_its_true_error(cells):
     text = headline.block(known)
     assert "| solver vs fine reference | 0.0125 (1) |  | 2 | - |  |  |" in text
     assert "| FNO | 0.0200 (1) | 0.023±1e-4 | 0.5 | - | 0.16±3e-3 |  |" in text
-    assert "Not run yet: NCDE, NRDE, NCDE-FNO, DeepONet, WNO, NSPDE, DLR-Net, GT, mean, linear, trees." in text
+    assert "Not run yet: NCDE, NRDE, NCDE-FNO, DeepONet, WNO, NSPDE, DLR-Net, GT, mean, linear, trees, step." in text
     assert {p.name for p in headline.points(known)["sigma 0.1"]} == {"FNO", "solver"}
 
 

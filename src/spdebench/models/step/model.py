@@ -50,7 +50,7 @@ class StepConfig(Config):
 class Step(OperatorModel, name="step"):
     """Regression of u_{n+1} on products of u_n and dw_{n+1}, mode by mode: equation-agnostic, no network."""
 
-    title = "Step"
+    title = "step"
     config_class = StepConfig
     dims = (1, 2, 3)
     trainable = False
@@ -118,6 +118,9 @@ class Step(OperatorModel, name="step"):
 
     @property
     def plan(self) -> Plan:
+        """What was chosen; before a fit the plan that the search begins with."""
+        if not len(self.found):
+            return Plan()
         values = self.description["plan"]
         return Plan(**{**values, "groups": tuple(values["groups"])})
 
@@ -141,6 +144,8 @@ class Step(OperatorModel, name="step"):
         return self._steppers[key]
 
     def _build(self, grid: Grid) -> Stepper:
+        if not len(self.found):
+            return self._unfitted(grid)
         plan, own = self.plan, self.setting.grid
         maps, start = [], 0
         for history in range(plan.history + 1):
@@ -154,6 +159,15 @@ class Step(OperatorModel, name="step"):
             maps.append(one)
         envelope = regrid(self.envelope.reshape(1, *own.spectral_shape), (), own, grid)[0]
         return Stepper(plan.dictionary(grid, self.weights.device), maps, envelope, self.description["largest"])
+
+    def _unfitted(self, grid: Grid) -> Stepper:
+        """u_{n+1} = u_n, at the cost of a fitted step: for those who measure time before anything is fitted."""
+        plan = self.plan
+        terms = plan.terms(grid.dim, 0, 1)
+        weights = torch.zeros(len(terms), *grid.spectral_shape, dtype=self.weights.dtype, device=self.weights.device)
+        weights[0] = 1.0
+        envelope = torch.full(grid.spectral_shape, torch.inf, dtype=torch.float64, device=weights.device)
+        return Stepper(plan.dictionary(grid, weights.device), [Map(0, [Stage(terms, weights)])], envelope, torch.inf)
 
     # --- prediction -----------------------------------------------------------------------------------------------
     def forward(self, features: Features) -> Tensor:
