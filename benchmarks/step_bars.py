@@ -67,11 +67,12 @@ def measure(case: Case, data: Path, factor: float, device: str) -> str:
         path = sb.generate(sb.equation(case.name, **case.fields), n=n, out=data)
         task = sb.Task(path, **case.task)
         linear, run = (sb.train(m, task, out=data / "runs", device=device) for m in ("linear", "step"))
-    value, seconds = run.scores["rel_l2"].value, run.record["training_seconds"]
-    assert isinstance(run.model, Step)
+    value, one, other = run.scores["rel_l2"].value, run.record, linear.record
+    assert isinstance(run.model, Step) and one.training_seconds and other.training_seconds
+    assert one.inference_ms and other.inference_ms
     verdict = "reached" if value <= case.bar else "MISSED"
-    ratio = seconds / linear.record["training_seconds"]
-    times = f"{seconds:7.1f} {ratio:6.1f}  {run.record['inference_ms'] / linear.record['inference_ms']:6.1f}"
+    fits, predictions = one.training_seconds / other.training_seconds, one.inference_ms / other.inference_ms
+    times = f"{one.training_seconds:7.1f} {fits:7.1f} {predictions:15.1f}"
     return f"{case.label:<58} {value:9.2e} {case.bar:9.2e} {verdict:<8} {times}  {run.model.plan.label}"
 
 
@@ -83,7 +84,7 @@ def main() -> None:
     parser.add_argument("--data", default="", help="folder for datasets and runs; by default a temporary one")
     parser.add_argument("--device", default="cpu")
     given = parser.parse_args()
-    head = f"{'data':<58} {'test':>9} {'bar':>9} {'':<8} {'fit s':>7} {'/linear':>6}  {'predict /linear'}  plan"
+    head = f"{'data':<58} {'test':>9} {'bar':>9} {'':<8} {'fit s':>7} {'/linear':>7} {'predict /linear':>15}  plan"
     print(head, flush=True)
     with tempfile.TemporaryDirectory() as scratch:
         for case in CASES:

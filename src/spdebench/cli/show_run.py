@@ -30,8 +30,8 @@ def show_run(path: str, as_json: bool, picture: Path | None) -> None:
         "model": run.spec.model,
         "config": run.spec.config,
         "task": run.spec.task,
-        "val": record["val"],
-        "rel_l2": record["scores"]["rel_l2"]["value"],
+        "val": record.val,
+        "rel_l2": record.value("rel_l2"),
     }
     model = run.model
     rows = []
