@@ -7,9 +7,9 @@ gives c (`normal`, `fit`), the validation part chooses the terms, the form of pr
 frames, the stages and the ridge by the error of whole rolled-out paths (`choose`). A prediction is a rollout from u_0
 (`rollout`). Where every frame of the solver and all of its noise are stored this finds the solver's own step.
 
-Memory: at most 1 GiB of training and 0.25 GiB of validation paths are kept (the first that fit), blocks of 48 MiB of
-columns, and 16 bytes x terms^2 x modes for the normal equations; 1200 samples of phi43 with all 257 frames stay below
-2 GiB.
+Memory: at most 512 MiB of training and 128 MiB of validation paths are kept (the first that fit), blocks of 48 MiB of
+columns, and 16 bytes x terms^2 x modes for the normal equations. On phi43 with all 257 frames the process peaks at
+2 GiB, however many samples there are.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from spdebench.models.step.report import bootstrap, shown_modes
 from spdebench.models.step.rollout import Map, Paths, Stage, Stepper
 from spdebench.tasks import Batch, Setting
 
-TRAIN_BYTES, VAL_BYTES = 1 << 30, 1 << 28
+TRAIN_BYTES, VAL_BYTES = 1 << 29, 1 << 27
 """Bytes of paths that are kept for the regression and for the choice."""
 
 
