@@ -17,7 +17,7 @@ from typing import Any
 
 import spdebench as sb
 from spdebench.errors import FoldingWarning
-from spdebench.models.step import Step
+from spdebench.models.step import StepModel
 
 
 @dataclass(frozen=True)
@@ -68,7 +68,7 @@ def measure(case: Case, data: Path, factor: float, device: str) -> str:
         task = sb.Task(path, **case.task)
         linear, run = (sb.train(m, task, out=data / "runs", device=device) for m in ("linear", "step"))
     value, one, other = run.scores["rel_l2"].value, run.record, linear.record
-    assert isinstance(run.model, Step) and one.training_seconds and other.training_seconds
+    assert isinstance(run.model, StepModel) and one.training_seconds and other.training_seconds
     assert one.inference_ms and other.inference_ms
     verdict = "reached" if value <= case.bar else "MISSED"
     fits, predictions = one.training_seconds / other.training_seconds, one.inference_ms / other.inference_ms

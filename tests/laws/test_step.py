@@ -12,7 +12,7 @@ import torch
 
 import spdebench as sb
 from spdebench.models import build
-from spdebench.models.step import Step
+from spdebench.models.step import StepModel
 from spdebench.models.step.choose import Search, Sizes, error
 from spdebench.models.step.dictionary import Dictionary, Term, group, mixed, product
 from spdebench.models.step.fit import Plan, fit
@@ -25,13 +25,13 @@ SMALL = {"points": 32, "truncation": 16}
 
 
 @functools.cache
-def fitted(name: str, n: int = 60, **fields: Any) -> tuple[Step, Paths, Paths]:
+def fitted(name: str, n: int = 60, **fields: Any) -> tuple[StepModel, Paths, Paths]:
     """A model fitted on n samples, those samples, and 16 others."""
     equation = sb.equation(name, **fields)
     out, other = sb.simulate(equation, 0, range(n)), sb.simulate(equation, 0, range(n, n + 16))
     inputs = "u0+xi" if equation.kappa else "xi"
     model = build("step", TaskSpec(inputs=inputs).setting(equation))  # type: ignore[arg-type]
-    assert isinstance(model, Step)
+    assert isinstance(model, StepModel)
     model.calibrate({"u0": out.u0, "dw": out.dw}, out.u)
     return model, Paths(out.u, out.dw), Paths(other.u, other.dw)
 

@@ -9,7 +9,7 @@ import typer
 
 from spdebench.cli.output import print_json, print_table
 from spdebench.errors import UserError
-from spdebench.models.step import Step
+from spdebench.models.step import StepModel
 from spdebench.models.step.report import table
 from spdebench.report.figures.coefficients import plot_coefficients
 from spdebench.report.style import save
@@ -35,7 +35,7 @@ def show_run(path: str, as_json: bool, picture: Path | None) -> None:
     }
     model = run.model
     rows = []
-    if isinstance(model, Step):
+    if isinstance(model, StepModel):
         found = model.description
         facts |= {"plan": model.plan.label, "notes": found["notes"], "tried": found["tried"]}
         rows = table(model)

@@ -12,7 +12,7 @@ from typer.testing import CliRunner
 
 import spdebench as sb
 from spdebench.cli.main import app
-from spdebench.models.step import Step
+from spdebench.models.step import StepModel
 from spdebench.training import Run
 
 
@@ -25,7 +25,7 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Run:
 
 def test_it_is_trained_tested_and_loaded(run: Run) -> None:
     assert run.scores["rel_l2"].value < 1e-6 and run.val is not None and run.val < 1e-6
-    assert isinstance(run.model, Step) and run.model.plan.groups == ("powers",)
+    assert isinstance(run.model, StepModel) and run.model.plan.groups == ("powers",)
     found = run.predictions
     assert found is not None and np.isfinite(found).all()
 

@@ -1,5 +1,5 @@
 """Step: the regression that finds the step."""
 
-from spdebench.models.step.model import Step, StepConfig
+from spdebench.models.step.model import StepConfig, StepModel
 
-__all__ = ["Step", "StepConfig"]
+__all__ = ["StepConfig", "StepModel"]

@@ -47,7 +47,7 @@ class StepConfig(Config):
     may_vanish: ClassVar[tuple[str, ...]] = ("history",)
 
 
-class Step(OperatorModel, name="step"):
+class StepModel(OperatorModel, name="step"):
     """Regression of u_{n+1} on products of u_n and dw_{n+1}, mode by mode: equation-agnostic, no network."""
 
     title = "step"

@@ -23,7 +23,7 @@ from spdebench.models.step.normal import Normal
 from spdebench.models.step.rollout import Map, Paths
 
 if TYPE_CHECKING:
-    from spdebench.models.step.model import Step
+    from spdebench.models.step.model import StepModel
     from spdebench.tasks import Setting
 
 GROUPS, DRAWS, SHOWN = 20, 200, 65
@@ -97,7 +97,7 @@ def generator_values(setting: Setting) -> dict[str, Tensor]:
     return {name: value.expand(setting.grid.spectral_shape) for name, value in out.items()}
 
 
-def table(model: Step, modes: tuple[int, ...] = (0, 1, 2, 4, 8, 16, 32)) -> list[dict[str, Any]]:
+def table(model: StepModel, modes: tuple[int, ...] = (0, 1, 2, 4, 8, 16, 32)) -> list[dict[str, Any]]:
     """One row for each term and mode: value, interval, and the generator's value where there is one."""
     grid = model.setting.grid
     places = shown_modes(grid)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from spdebench.models.step import Step
+from spdebench.models.step import StepModel
 from spdebench.models.step.report import generator_values, shown_modes
 from spdebench.report.style import BLUE, GREY, ORANGE, new_figure, styled, title_of
 
@@ -15,7 +15,7 @@ COLUMNS = 3
 
 
 @styled
-def plot_coefficients(model: Step) -> Figure:
+def plot_coefficients(model: StepModel) -> Figure:
     """Real parts (and, where they matter, imaginary parts) of the coefficients of the first stage, one panel per term.
 
     Bars are 95 % bootstrap intervals over samples; the line is the solver's coefficient where a formula is known.
@@ -25,7 +25,7 @@ def plot_coefficients(model: Step) -> Figure:
     places = shown_modes(grid)
     modes = grid.mode_numbers(grid.dim - 1)[places % grid.spectral_shape[-1]].numpy()
     rows = -(-len(found) // COLUMNS)
-    title = f"Step: coefficients   {title_of(equation, 0).rpartition('n =')[0]}" if equation else "Step: coefficients"
+    title = f"step: coefficients   {title_of(equation, 0).rpartition('n =')[0]}" if equation else "step: coefficients"
     figure = new_figure(9.0, 0.8 + 2.0 * rows, title.rstrip(), f"chosen: {model.plan.label};  bars: 95 % over samples")
     panels = figure.subplots(rows, COLUMNS, squeeze=False).flatten()
     for axes in panels[len(found) :]:
