@@ -39,7 +39,14 @@ def plot_coefficients(model: StepModel) -> Figure:
         for part, colour in parts:
             ends = getattr(low, part), getattr(high, part)
             axes.vlines(modes, *ends, color=colour, linewidth=0.8)
-            axes.plot(modes, getattr(value, part), ".", color=colour, markersize=3, label=f"{part}. part")
+            axes.plot(
+                modes,
+                getattr(value, part),
+                ".",
+                color=colour,
+                markersize=3,
+                label={"real": "real part", "imag": "imaginary part"}[part],
+            )
         axes.set(title=name, xlabel="mode $k$")
     panels[0].legend(loc="best")
     return figure
