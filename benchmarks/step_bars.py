@@ -55,7 +55,6 @@ CASES = (
     Case("phi43", 120, 1.05 * 0.1135, quick=False),
     Case("phi41", 600, 1e-5, {"sigma": 0.1, "edition": "converged"}, quick=False),
     Case("kpz", 600, 1e-3, {"sigma": 1.0, "edition": "converged"}, quick=False),
-    Case("kdv", 600, 1.0, {"noise": "cylindrical"}, quick=False),  # no bar: nothing is known of its floor
 )
 
 
