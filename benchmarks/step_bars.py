@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import spdebench as sb
-from spdebench.errors import FoldingWarning
+from spdebench.errors import AliasingWarning
 from spdebench.models.step import StepModel
 
 
@@ -62,7 +62,7 @@ def measure(case: Case, data: Path, factor: float, device: str) -> str:
     """One row of the table."""
     n = max(14, round(case.n * factor))
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", FoldingWarning)
+        warnings.simplefilter("ignore", AliasingWarning)
         path = sb.generate(sb.equation(case.name, **case.fields), n=n, out=data)
         task = sb.Task(path, **case.task)
         linear, run = (sb.train(m, task, out=data / "runs", device=device) for m in ("linear", "step"))
