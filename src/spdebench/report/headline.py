@@ -115,9 +115,9 @@ def _pending(waiting: Sequence[str]) -> str:
 
 
 def _device(records: Records) -> str:
-    """The devices of all runs that are shown."""
+    """The devices of all times that are shown."""
     shown = [r for group in groups(records).values() for e in group.column(COLUMN) for r in e.records]
-    found = sorted({r.provenance.device or "?" for r in shown})
+    found = sorted({r.provenance.device or "?" for r in shown if r.inference_ms is not None})
     return " and ".join(found).replace("cuda: ", "") or "no device yet"
 
 

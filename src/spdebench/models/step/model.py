@@ -44,7 +44,7 @@ class StepConfig(Config):
     stages: int = 3
     history: int = 3  # earlier frames
 
-    may_vanish: ClassVar[tuple[str, ...]] = ("history",)
+    may_be_zero: ClassVar[tuple[str, ...]] = ("history",)
 
 
 class StepModel(OperatorModel, name="step"):
