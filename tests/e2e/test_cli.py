@@ -143,7 +143,7 @@ def test_evaluate(dataset, tmp_path, capsys):
         == 0
     )
     result = json.loads(capsys.readouterr().out)
-    assert result["scores"]["scores"]["rel_l2"]["value"] == pytest.approx(0.1, rel=1e-5)
+    assert {r["metric"]: r["value"] for r in result["scores"]}["rel_l2"] == pytest.approx(0.1, rel=1e-5)
     assert {row["metric"] for row in result["floors"]} == {"rel_l2", "rmse"}
     assert all(row["converged"] > 0 for row in result["floors"])
     assert call("evaluate", str(dataset), "--truth", str(dataset), "--metrics", "rel_l2") == 0

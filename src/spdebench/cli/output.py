@@ -16,6 +16,12 @@ Device = Annotated[str, typer.Option("--device", help="cpu or cuda.")]
 Engine = Annotated[
     str, typer.Option("--engine", help="local, or ray: on the cluster at RAY_ADDRESS, or a Ray started here.")
 ]
+ChosenPart = Annotated[
+    str,
+    typer.Option(
+        "--part", help="train, val, test, unseen or all; by default a part that the run never saw (see the output)."
+    ),
+]
 SpecFields = Annotated[
     list[str] | None, typer.Argument(metavar="[KEY=VALUE]...", help="Fields; 'spdebench show NAME' lists them.")
 ]

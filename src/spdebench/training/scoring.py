@@ -143,7 +143,9 @@ def rounded(value: float) -> float:
 
 
 # --- other data than it was trained on ----------------------------------------------------------------------------
-def part_for(run: Run, data: Dataset | str | os.PathLike[str], name: str = "test", rows: slice | None = None) -> Part:
+def part_for(
+    run: Run, data: Dataset | str | os.PathLike[str], name: str = "test", rows: np.ndarray | None = None
+) -> Part:
     """Rows of a dataset as inputs of a run: the part called ``name`` in the run's split, or the ``rows`` given.
 
     Frames are sub-sampled as in the run's task; points only if that gives the grid that the run was trained on.
@@ -156,9 +158,8 @@ def part_for(run: Run, data: Dataset | str | os.PathLike[str], name: str = "test
         raise UserError(
             f"{dataset.path.name} has {len(dataset.times) - 1} intervals; the run takes every {task.every}th frame"
         )
-    if rows is not None:
-        chosen = np.arange(len(dataset))[rows]
-    else:
+    chosen = rows
+    if chosen is None:
         chosen = np.arange(len(dataset)) if name == "all" else task.rows(len(dataset))[name]
     equations = () if dataset.imported else (dataset.equation,)
     if not equations and run.task_setting.equation:
