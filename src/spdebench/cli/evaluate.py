@@ -19,8 +19,9 @@ from spdebench.metrics import Scores
 from spdebench.metrics import evaluate as score
 from spdebench.metrics import floors as marks
 from spdebench.metrics.evaluate import DEFAULT, Choice, choose
+from spdebench.tasks.task import LEAST_SCORED
 from spdebench.training import Run, open_run, score_on
-from spdebench.training.scoring import LEAST, check_part, predict_part
+from spdebench.training.scoring import check_part, predict_part
 from spdebench.training.unseen import describe, own_test_part, run_part
 
 GROUPS = ("paper", "default", "all")
@@ -141,8 +142,10 @@ def _of_run(
         part = run_part(run, dataset, name)
         stem = truth.stem if name in ("", "test") else f"{truth.stem}-{name}"
         label, text, found = plain_name(label or stem, "--label"), describe(part), {}
-        if len(part) < LEAST:
-            raise UserError(f"{truth}: {len(part)} samples of part '{part.name}'; at least {LEAST} are needed to score")
+        if len(part) < LEAST_SCORED:
+            raise UserError(
+                f"{truth}: {len(part)} samples of part '{part.name}'; at least {LEAST_SCORED} are needed to score"
+            )
     names = tuple(found) or DEFAULT
     wanted = names if metrics == "default" else tuple(m.label for m in choose(metrics)[0])
     if missing := [m for m in wanted if m not in names]:

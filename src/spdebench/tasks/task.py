@@ -20,6 +20,8 @@ from spdebench.tasks.parts import Part
 from spdebench.tasks.setting import Setting
 
 PARTS = ("train", "val", "test")
+LEAST_SCORED = 3
+"""Samples that are needed to score an ensemble."""
 Source = Dataset | str | os.PathLike[str]
 
 
@@ -69,11 +71,20 @@ class TaskSpec:
         weights = self.weights
         train, val = (n * w // sum(weights) for w in weights[:2])
         if train < 1:
-            raise UserError(f"task: {n} samples split {self.split} leave none for training")
+            raise UserError(f"task: {n} samples split {self.split} leave none for training; {working_split(n)}")
         order = np.random.default_rng(self.seed).permutation(total)
         test = n - train - val if weights[2] else 0
         kept = order[:train], order[train : train + val], order[total - test :]
         return dict(zip(PARTS, (np.sort(rows) for rows in kept), strict=True))
+
+
+def working_split(n: int) -> str:
+    """What to do if a split leaves a part too small: a split of n samples that works, or how many are needed."""
+    val, test = max(1, round(0.15 * n)), max(LEAST_SCORED, round(0.15 * n))
+    if n - val - test < 1:
+        need = LEAST_SCORED + 2
+        return f"at least {need} samples are needed (1 to train, 1 to validate, {LEAST_SCORED} to test), there are {n}"
+    return f"try split={n - val - test}:{val}:{test}"
 
 
 def default_setting(equation: Equation) -> Setting:

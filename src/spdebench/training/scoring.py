@@ -23,12 +23,12 @@ from spdebench.progress import Progress
 from spdebench.records import MetricValue, PartScores, Provenance, Record
 from spdebench.records.codec import decode
 from spdebench.tasks import Part
+from spdebench.tasks.task import LEAST_SCORED
 from spdebench.timing import wait_for_device
 from spdebench.training.folder import locked, write_json
 from spdebench.training.run import Run
 
 BATCH = 100  # the paper's batch for inference times
-LEAST = 3  # samples that are needed to score an ensemble
 
 
 def predict_part(model: OperatorModel, part: Part, *, progress: bool | None = False) -> Tensor:
@@ -189,8 +189,8 @@ def score_on(run: Run, part: Part, label: str, *, device: str = "cpu") -> PartSc
     """
     run.record  # noqa: B018  (refuses a run that is not finished)
     check_part(run, part)
-    if len(part) < LEAST:
-        raise UserError(f"{label}: {len(part)} samples; at least {LEAST} are needed to score")
+    if len(part) < LEAST_SCORED:
+        raise UserError(f"{label}: {len(part)} samples; at least {LEAST_SCORED} are needed to score")
     datasets = tuple(d.identity for d in part.datasets)
     before = run.record.shifts.get(label)
     if before and (before.datasets, before.part, before.n) == (datasets, part.name, len(part)):
