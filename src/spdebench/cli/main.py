@@ -97,7 +97,7 @@ def main(arguments: list[str] | None = None) -> None:
             sys.stderr.write(f"{error.format_message().rstrip()}\n")  # type: ignore[attr-defined]
             sys.exit(2)
         if hasattr(error, "format_message") and hasattr(error, "exit_code"):  # errors of the parser
-            _fail(" ".join(error.format_message().split()))
+            _fail(_parsing(" ".join(error.format_message().split())))
         if type(error).__name__ == "Abort":  # the parser's name for Ctrl-C
             _interrupted()
         raise
@@ -109,6 +109,13 @@ def main(arguments: list[str] | None = None) -> None:
 def _interrupted() -> NoReturn:
     sys.stderr.write("\ninterrupted; what is finished is kept, and the same command continues from there\n")
     sys.exit(130)
+
+
+def _parsing(message: str) -> str:
+    """The parser's message; if several files were given to a command that takes one, also what to do."""
+    if "unexpected extra argument" in message and ".parquet" in message:
+        return f"{message}; this command takes one dataset file: choose one of them"
+    return message
 
 
 def _fail(message: str) -> NoReturn:

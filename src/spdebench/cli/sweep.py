@@ -10,7 +10,7 @@ import typer
 
 from spdebench import spec
 from spdebench.cli.output import Device, Json, print_json, print_table
-from spdebench.cli.train import Cache, Data, Fields, Inputs, Mix, Model, Out, make_task
+from spdebench.cli.train import Cache, Data, Fields, Inputs, Mix, Model, Out, make_task, one_dataset
 from spdebench.errors import UserError
 from spdebench.progress import Progress
 from spdebench.training.overrides import alternatives, as_arguments, sort_overrides
@@ -30,7 +30,7 @@ def sweep(
     as_json: Json = False,
 ) -> None:
     """Train every combination of key=a,b,c and sort them by validation error; the test part is never read."""
-    choices = alternatives(model, spec.parse_overrides(overrides or []))
+    choices = alternatives(model, spec.parse_overrides(one_dataset(data, overrides)))
     fixed = {key: values[0] for key, values in choices.items() if len(values) == 1}
     open_ = {key: values for key, values in choices.items() if len(values) > 1}
     if not open_:

@@ -9,6 +9,7 @@ import typer
 
 from spdebench import spec
 from spdebench.cli.output import Device, Json, duration, print_json
+from spdebench.errors import UserError
 from spdebench.tasks import TASK_TEXT, Task
 from spdebench.training import Run, RunSpec
 from spdebench.training import train as fit
@@ -53,7 +54,7 @@ def train(
 
     Typed again, the command continues an unfinished run and does not repeat a finished one.
     """
-    request = sort_overrides(model, spec.parse_overrides(overrides or []))
+    request = sort_overrides(model, spec.parse_overrides(one_dataset(data, overrides)))
     task = make_task(data, inputs, mix, request)
     planned = identify(model, task, request.config, request.options)
     there = (out / planned.name / "record.json").exists()
@@ -76,6 +77,17 @@ def train(
         print_json(run.record.to_dict())
     else:
         _say_result(run, data, there)
+
+
+def one_dataset(data: Path, words: list[str] | None) -> list[str]:
+    """The ``key=value`` words; further files among them are an error that says how to choose."""
+    files = [word for word in words or [] if word.endswith(".parquet") and "=" not in word]
+    if files:
+        raise UserError(
+            f"one run has one dataset, {1 + len(files)} were given: choose one, such as {data}; "
+            f"a mixture of files is {data} --mix {files[0]}"
+        )
+    return words or []
 
 
 def make_task(data: Path, inputs: str, mix: list[Path] | None, request: Overrides) -> Task:

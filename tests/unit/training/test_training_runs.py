@@ -363,7 +363,7 @@ def test_bad_requests_are_one_line(task, path, tmp_path, monkeypatch):
     ]:
         with pytest.raises(sb.UserError, match=message):
             sb.train("tiny", task, out=tmp_path, **given)
-    with pytest.raises(sb.UserError, match="no sample for validation"):
+    with pytest.raises(sb.UserError, match="leave none for validation; try split=28:6:6"):
         sb.train("tiny", Task(path, split="80:0:20"), out=tmp_path)
     with pytest.raises(sb.UserError, match="test part has 2 samples; at least 3"):
         sb.train("tiny", Task(path, n=8), out=tmp_path)
