@@ -7,18 +7,28 @@ import importlib.util
 import inspect
 import os
 import re
+import shlex
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from importlib import metadata
 from pathlib import Path
 from typing import Any, Generic, TypeVar
 
-from spdebench.errors import UserError, unknown
+from spdebench.errors import UnknownName, UserError
 
 T = TypeVar("T")
 
 FILES = "SPDEBENCH_WITH"
 """Environment variable with the Python files of `--with`; worker processes inherit it."""
+
+
+WITH: list[str] = []
+"""The files of `--with` as the user typed them."""
+
+
+def command(words: str) -> str:
+    """What to type next: ``spdebench WORDS``, with the user's `--with` files repeated."""
+    return " ".join(["spdebench", *(f"--with {shlex.quote(file)}" for file in WITH), words])
 
 
 def extend(files: Sequence[str | os.PathLike[str]]) -> None:
@@ -95,7 +105,7 @@ class Declarations(Generic[T]):
     def __getitem__(self, name: str) -> T:
         self._load()
         if name not in self._items:
-            raise unknown(self.kind, name, self._items)
+            raise UnknownName(self.kind, name, self._items)
         return self._items[name]
 
     def __contains__(self, name: object) -> bool:

@@ -16,6 +16,7 @@ from spdebench.data.published import export_published, import_published
 from spdebench.data.verify import Verification
 from spdebench.errors import UserError
 from spdebench.files import write_text
+from spdebench.registry import command
 from spdebench.tasks import TASK_TEXT
 
 app = typer.Typer(
@@ -144,7 +145,7 @@ def import_(
 ) -> None:
     """Convert a published flat Parquet file into a native one."""
     path = import_published(source, out, variant=variant)
-    typer.echo(f"{path} ({size(path.stat().st_size)})\nnext: spdebench data info {path}")
+    typer.echo(f"{path} ({size(path.stat().st_size)})\nnext: {command(f'data info {path}')}")
 
 
 @app.command()
@@ -168,8 +169,8 @@ def get(
     """Download a file from the hub and check it. Typed again, the command continues. Needs the extra hub."""
     path = hub.get(name, hub.Place(repo, revision), out)
     typer.echo(f"{path} ({size(path.stat().st_size)}), checksum right")
-    native = hub.is_native(path)
-    typer.echo(f"next: spdebench data {'info' if native else 'import'} {path}")
+    verb = "info" if hub.is_native(path) else "import"
+    typer.echo(f"next: {command(f'data {verb} {path}')}")
 
 
 @app.command()

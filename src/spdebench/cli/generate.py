@@ -13,6 +13,7 @@ from spdebench.cli.output import Device, Engine, Json, SpecFields, duration, pri
 from spdebench.data.generate import check_disk, check_folder, check_where, disk_bytes, estimate
 from spdebench.equations import EQUATIONS
 from spdebench.progress import Progress
+from spdebench.registry import command
 
 
 def generate(
@@ -71,7 +72,7 @@ def generate(
         print_json({"file": str(path), "bytes": path.stat().st_size, "made": not existed})
         return
     typer.echo(f"{path} ({size(path.stat().st_size)}{', there already' if existed else ''})")
-    typer.echo(f"next: spdebench data verify {path}")
+    typer.echo(f"next: {command(f'data verify {path}')}")
 
 
 def _say_estimate(identity: data.DatasetSpec, path: Path, workers: int, device: str, as_json: bool) -> None:

@@ -18,6 +18,7 @@ from spdebench.paper.catalogue import TABLES
 from spdebench.paper.catalogue import table as find
 from spdebench.paper.fill import fill
 from spdebench.records import store
+from spdebench.registry import command
 from spdebench.report.paper_figures import FIGURES
 
 
@@ -78,11 +79,11 @@ def _paper(name: str, path: Path, results: Path, runs: Path) -> None:
     """Draw the runs that there are; list the missing ones and the commands that make them."""
     drawn = FIGURES[name](fill(find(name), store.read(results)), lambda run: runs / run.name)
     if drawn.figure is None:
-        raise UserError(f"there are no runs of {name} yet; make them with 'spdebench table {name} --run'")
+        raise UserError(f"there are no runs of {name} yet; make them with '{command(f'table {name} --run')}'")
     report.save(drawn.figure, path)
     typer.echo(f"{path}")
-    for what, command in drawn.missing:
-        typer.echo(f"missing {what}:\n  {command}")
+    for what, words in drawn.missing:
+        typer.echo(f"missing {what}:\n  {words}")
 
 
 def _unknown(kind: str) -> UserError:

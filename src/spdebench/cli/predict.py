@@ -14,6 +14,7 @@ from spdebench.data.generate import check_device
 from spdebench.data.predictions import parse_rows
 from spdebench.errors import UserError
 from spdebench.files import replacing
+from spdebench.registry import command
 from spdebench.training import open_run
 from spdebench.training.scoring import check_part, predict_part
 from spdebench.training.unseen import describe, run_part
@@ -44,4 +45,4 @@ def predict(
     shape = " x ".join(map(str, prediction.shape))
     typer.echo(f"{out} ({shape}, {size(out.stat().st_size)}): {describe(chosen)}")
     again = f" --part {chosen.name}" + (f" --rows {rows}" if rows else "")
-    typer.echo(f"next: spdebench evaluate {out} --truth {data} --run {run}{again}")
+    typer.echo(f"next: {command(f'evaluate {out} --truth {data} --run {run}{again}')}")

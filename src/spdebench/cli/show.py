@@ -13,12 +13,13 @@ from spdebench import spec
 from spdebench.cli.output import Json, SpecFields, print_json, print_table, size
 from spdebench.data import DatasetSpec
 from spdebench.equations import EQUATIONS, Equation, equation, renormalise
-from spdebench.errors import UserError, unknown
+from spdebench.errors import UnknownName, UserError, unknown
 from spdebench.metrics import METRICS
 from spdebench.models import MODELS
 from spdebench.models.counts import counts
 from spdebench.paper.catalogue import TABLES
 from spdebench.paper.catalogue import table as find
+from spdebench.registry import command
 from spdebench.report import KINDS
 from spdebench.report.paper_figures import FIGURES
 from spdebench.solvers import SCHEMES
@@ -72,7 +73,7 @@ def show(
         _show_scheme(name, overrides or [], as_json)
         return
     if name not in EQUATIONS:
-        raise unknown("equation, model, metric or scheme", name, [*EQUATIONS, *MODELS, *METRICS, *SCHEMES])
+        raise UnknownName("equation, model, metric or scheme", name, [*EQUATIONS, *MODELS, *METRICS, *SCHEMES])
     chosen = spec.build(EQUATIONS[name], spec.parse_overrides(overrides or []), name)
     facts = _equation_facts(chosen)
     if as_json:
@@ -84,7 +85,7 @@ def show(
             typer.echo(title)
             for key, value in facts[title].items():
                 typer.echo(f"  {key:<22} {value:.6g}" if isinstance(value, float) else f"  {key:<22} {value}")
-    typer.echo(f"\nnext: spdebench generate {name} {' '.join(overrides or [])} -n 1200".replace("  ", " "))
+    typer.echo(f"\nnext: {command(' '.join(['generate', name, *(overrides or []), '-n 1200']))}")
 
 
 def _equation_facts(equation: Equation) -> dict[str, Any]:
@@ -146,7 +147,7 @@ def _show_model(name: str, overrides: list[str], as_json: bool) -> None:
         for row in _settings(name):
             config, training = (" ".join(f"{k}={v}" for k, v in row[part].items()) for part in ("config", "training"))
             typer.echo(f"  {row['equation']:<6} {config}\n  {'':<6} {training}\n  {'':<6} ({row['source']})")
-    typer.echo(f"\nnext: spdebench train {name} DATA")
+    typer.echo(f"\nnext: {command(f'train {name} DATA')}")
 
 
 def _count_row(row: dict[str, Any]) -> dict[str, Any]:

@@ -12,6 +12,7 @@ from spdebench.campaign.status import status as look
 from spdebench.cli.output import Json, duration, print_json, print_table
 from spdebench.data.making import Making
 from spdebench.paper.catalogue import table as find
+from spdebench.registry import command
 
 
 def status(
@@ -26,7 +27,7 @@ def status(
         print_json(found.to_dict())
         return
     if not found.runs and not found.making:
-        typer.echo(f"nothing is begun in {runs} and {data}; next: spdebench table NAME --run")
+        typer.echo(f"nothing is begun in {runs} and {data}; next: {command('table NAME --run')}")
         return
     if found.runs:
         rows = found.rows()

@@ -13,6 +13,7 @@ from spdebench.cli.output import Device, Json, print_json, print_table
 from spdebench.cli.train import Cache, Data, Fields, Inputs, Mix, Model, Out, make_task, one_dataset
 from spdebench.errors import UserError
 from spdebench.progress import Progress
+from spdebench.registry import command
 from spdebench.training.overrides import alternatives, as_arguments, sort_overrides
 from spdebench.training.sweep import Trial
 from spdebench.training.sweep import sweep as search
@@ -57,7 +58,7 @@ def sweep(
         raise UserError("every combination diverged; try a smaller learning_rate")
     given = as_arguments({**fixed, **{key: best.values[key] for key in open_}})
     more = f" --inputs {inputs}" * bool(inputs) + "".join(f" --mix {path}" for path in mix or [])
-    typer.echo(f"next: spdebench train {model} {data} {given}{more} --out {out}")
+    typer.echo(f"next: {command(f'train {model} {data} {given}{more} --out {out}')}")
 
 
 def _row(trial: Trial, keys: list[str]) -> dict[str, Any]:

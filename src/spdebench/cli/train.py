@@ -10,6 +10,7 @@ import typer
 from spdebench import spec
 from spdebench.cli.output import Device, Json, duration, print_json
 from spdebench.errors import UserError
+from spdebench.registry import command
 from spdebench.tasks import TASK_TEXT, Task
 from spdebench.training import Run, RunSpec
 from spdebench.training import train as fit
@@ -114,4 +115,4 @@ def _say_result(run: Run, data: Path, there: bool) -> None:
         val = "" if record.val is None else f", best validation {record.val:.4g} at epoch {record.best_epoch}"
         took = f" of {record.epochs}, {duration(record.training_seconds or 0.0)}" if record.epochs else ""
         typer.echo(f"{run.path}: rel_l2 {score.value:.4g}{ends}{val}{took}")
-    typer.echo(f"next: spdebench evaluate {run.path}    spdebench predict {run.path} {data}")
+    typer.echo(f"next: {command(f'evaluate {run.path}')}    {command(f'predict {run.path} {data}')}")

@@ -28,7 +28,7 @@ from spdebench import spec
 from spdebench.data.identity import DatasetSpec, from_dict
 from spdebench.data.splice import Splicer
 from spdebench.equations import Equation
-from spdebench.errors import UserError
+from spdebench.errors import UnknownName, UserError
 from spdebench.files import replacing
 from spdebench.grids import Grid
 from spdebench.version import __version__
@@ -182,6 +182,8 @@ class Dataset:
             self.chunk_digests: list[tuple[int, str]] = [(int(r), str(d)) for r, d in chunks]
             self.shapes: dict[str, tuple[int, ...]] = {k: tuple(map(int, shapes[k])) for k in COLUMNS}
             path_shape = self._declared_shape()
+        except UnknownName as error:
+            raise UserError(f"{self.path} {error.needed}") from None
         except (ValueError, TypeError, KeyError, AttributeError, IndexError, OverflowError) as error:
             line = f"{self.path} has no valid metadata ({first_line(error)}); make or fetch it again"
             raise UserError(line) from None

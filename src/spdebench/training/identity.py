@@ -16,7 +16,7 @@ from spdebench.data import DatasetSpec
 from spdebench.data.identity import from_dict as dataset_from_dict
 from spdebench.equations import Equation
 from spdebench.equations.identity import from_dict as equation_from_dict
-from spdebench.errors import UserError
+from spdebench.errors import UnknownName, UserError
 from spdebench.grids import Grid
 from spdebench.models import MODELS, OperatorModel
 from spdebench.tasks import Setting, Task, TaskSpec, subsampling
@@ -91,6 +91,8 @@ class RunSpec:
         """The description of the data that the model was built for; no data are read."""
         try:
             return self._setting()
+        except UnknownName as error:
+            raise UserError(f"the run {self.name} {error.needed}") from None
         except (KeyError, TypeError, ValueError, OverflowError) as error:
             raise UserError(f"the run {self.digest} does not describe its data ({error}); train it again") from None
 
@@ -108,7 +110,10 @@ class RunSpec:
 
     def build(self) -> OperatorModel:
         """The untrained model. Its weights are a function of the seed; the caller's random state does not change."""
-        cls = MODELS[self.model]
+        try:
+            cls = MODELS[self.model]
+        except UnknownName as error:
+            raise UserError(f"the run {self.name} {error.needed}") from None
         config = spec.build(cls.config_class, self.config, f"model {self.model}", stored=True)
         for key, value in self.config.items():
             if isinstance(value, int) and abs(value) > LARGEST_FIELD:
