@@ -3,21 +3,19 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
-import torch
 import typer
 
-from spdebench import data as datasets
 from spdebench.cli.output import Device, Json, print_json, print_table, size
-from spdebench.data import hub
-from spdebench.data.card import card_facts, render_card
-from spdebench.data.published import export_published, import_published
-from spdebench.data.verify import Verification
 from spdebench.errors import UserError
 from spdebench.files import write_text
 from spdebench.registry import command
-from spdebench.tasks import TASK_TEXT
+
+if TYPE_CHECKING:
+    from spdebench import data as datasets
+    from spdebench.data.verify import Verification
+
 
 app = typer.Typer(
     help="Look at, check, describe, import, export, fetch and upload dataset files.",
@@ -33,6 +31,9 @@ Files = Annotated[list[Path], typer.Argument(metavar="FILE...", help="Native dat
 @app.command()
 def info(file: File, as_json: Json = False) -> None:
     """Describe a file; only its metadata are read."""
+    from spdebench import data as datasets
+    from spdebench.tasks import TASK_TEXT
+
     ds = datasets.open_dataset(file)
     facts = {
         "file": str(file),
@@ -67,6 +68,10 @@ def verify(
     as_json: Json = False,
 ) -> None:
     """Compare all checksums, then solve samples again from the seed and compare them with the file."""
+    import torch
+
+    from spdebench import data as datasets
+
     torch.set_num_threads(1)
     facts, failed = [], 0
     for file in files:
@@ -120,6 +125,11 @@ def card(
     as_json: Json = False,
 ) -> None:
     """Print the dataset card: what the data are, and how far they are from finer solutions."""
+    import torch
+
+    from spdebench import data as datasets
+    from spdebench.data.card import card_facts, render_card
+
     if samples < 2:
         raise UserError(f"samples must be at least 2 for a standard error, got {samples}")
     torch.set_num_threads(1)
@@ -144,6 +154,8 @@ def import_(
     variant: Annotated[str, typer.Option(help="auto, 1d, kdv, phi42 or ns.")] = "auto",
 ) -> None:
     """Convert a published flat Parquet file into a native one."""
+    from spdebench.data.published import import_published
+
     path = import_published(source, out, variant=variant)
     typer.echo(f"{path} ({size(path.stat().st_size)})\nnext: {command(f'data info {path}')}")
 
@@ -155,6 +167,9 @@ def export(
     name: Annotated[str | None, typer.Option(help="File name instead of {SPDE}-{task}-{J}-{n}.parquet.")] = None,
 ) -> None:
     """Write a dataset in the authors' published flat layout."""
+    from spdebench import data as datasets
+    from spdebench.data.published import export_published
+
     path = export_published(datasets.open_dataset(file), out, name=name)
     typer.echo(f"{path} ({size(path.stat().st_size)})")
 
@@ -167,6 +182,8 @@ def get(
     out: Annotated[Path, typer.Option(help="Folder for the file.")] = Path("data"),
 ) -> None:
     """Download a file from the hub and check it. Typed again, the command continues. Needs the extra hub."""
+    from spdebench.data import hub
+
     path = hub.get(name, hub.Place(repo, revision), out)
     typer.echo(f"{path} ({size(path.stat().st_size)}), checksum right")
     verb = "info" if hub.is_native(path) else "import"
@@ -184,5 +201,9 @@ def push(
     samples: Annotated[int, typer.Option(help="Samples that are solved more finely if a card is to be made.")] = 16,
 ) -> None:
     """Upload a dataset with its card to the hub, with the token in HF_TOKEN. Needs the extra hub."""
+    import torch
+
+    from spdebench.data import hub
+
     torch.set_num_threads(1)
     typer.echo(hub.push(file, hub.Place(repo, revision), private=private, samples=samples))

@@ -5,24 +5,19 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from spdebench.cli.output import ChosenPart, Device, Json, print_json, print_table
-from spdebench.data import open_dataset
-from spdebench.data.generate import check_device
-from spdebench.data.predictions import ensembles, parse_rows, read_array, read_prediction
 from spdebench.errors import UserError
 from spdebench.files import plain_name
-from spdebench.metrics import Scores
-from spdebench.metrics import evaluate as score
-from spdebench.metrics import floors as marks
-from spdebench.metrics.evaluate import DEFAULT, Choice, choose
-from spdebench.tasks.task import LEAST_SCORED
-from spdebench.training import Run, open_run, score_on
-from spdebench.training.scoring import check_part, predict_part
-from spdebench.training.unseen import describe, own_test_part, run_part
+
+if TYPE_CHECKING:
+    from spdebench.metrics import Scores
+    from spdebench.metrics.evaluate import Choice
+    from spdebench.training import Run
+
 
 GROUPS = ("paper", "default", "all")
 
@@ -53,6 +48,9 @@ def evaluate(
     as_json: Json = False,
 ) -> None:
     """Score a prediction with all metrics and confidence intervals, or show the scores of a run."""
+    from spdebench.metrics.evaluate import choose
+    from spdebench.training import open_run
+
     if not prediction.exists():
         raise UserError(f"no such file or folder: {prediction}")
     chosen = metrics if metrics in GROUPS else [name.strip() for name in metrics.split(",") if name.strip()]
@@ -85,6 +83,11 @@ def _of_prediction(
     prediction: Path, truth: Path, rows: str, metrics: Choice | Sequence[Choice], no_t0: bool, floors: bool, js: bool
 ) -> None:
     """Print the scores of a predicted u, with reference values if ``floors``."""
+    from spdebench.data import open_dataset
+    from spdebench.data.predictions import ensembles, parse_rows, read_prediction
+    from spdebench.metrics import evaluate as score
+    from spdebench.metrics import floors as marks
+
     dataset = open_dataset(truth)
     predicted, true = read_prediction(prediction, dataset, rows, has_t0=not no_t0)
     times = dataset.times[1:] if no_t0 else dataset.times
@@ -110,6 +113,11 @@ def _of_prediction_by_run(
     file: Path, truth: Path, run: Run, name: str, rows: str, metrics: Choice | Sequence[Choice], js: bool
 ) -> None:
     """Print the scores of what ``spdebench predict`` wrote for a part of a dataset."""
+    from spdebench.data import open_dataset
+    from spdebench.data.predictions import parse_rows, read_array
+    from spdebench.metrics import evaluate as score
+    from spdebench.training.unseen import describe, run_part
+
     dataset = open_dataset(truth)
     part = run_part(run, dataset, name, parse_rows(rows, len(dataset)) if rows else None)
     if file.suffix == ".parquet":
@@ -130,6 +138,15 @@ def _of_run(
     js: bool,
 ) -> None:
     """Print the scores of a run on its own test part, or on a part of another dataset, which its record then has."""
+    from spdebench.data import open_dataset
+    from spdebench.data.generate import check_device
+    from spdebench.metrics import evaluate as score
+    from spdebench.metrics.evaluate import DEFAULT, choose
+    from spdebench.tasks.task import LEAST_SCORED
+    from spdebench.training import score_on
+    from spdebench.training.scoring import check_part, predict_part
+    from spdebench.training.unseen import describe, own_test_part, run_part
+
     check_device(device)
     dataset = open_dataset(truth) if truth else None
     own = dataset is None or ((dataset.identity,) == run.spec.datasets and name in ("", "test") and not label)

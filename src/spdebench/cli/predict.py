@@ -5,19 +5,12 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated
 
-import numpy as np
 import typer
 
 from spdebench.cli.output import ChosenPart, Device, Json, print_json, size
-from spdebench.data import open_dataset
-from spdebench.data.generate import check_device
-from spdebench.data.predictions import parse_rows
 from spdebench.errors import UserError
 from spdebench.files import replacing
 from spdebench.registry import command
-from spdebench.training import open_run
-from spdebench.training.scoring import check_part, predict_part
-from spdebench.training.unseen import describe, run_part
 
 
 def predict(
@@ -30,6 +23,15 @@ def predict(
     as_json: Json = False,
 ) -> None:
     """Predict u for the initial data and the noise of a dataset; by default for samples that the run never saw."""
+    import numpy as np
+
+    from spdebench.data import open_dataset
+    from spdebench.data.generate import check_device
+    from spdebench.data.predictions import parse_rows
+    from spdebench.training import open_run
+    from spdebench.training.scoring import check_part, predict_part
+    from spdebench.training.unseen import describe, run_part
+
     check_device(device)
     if out.suffix != ".npy":
         raise UserError(f"--out is a .npy file, got {out.name}")

@@ -5,28 +5,29 @@ from __future__ import annotations
 import dataclasses
 import inspect
 import sys
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from spdebench import spec
 from spdebench.cli.output import Json, SpecFields, print_json, print_table, size
-from spdebench.data import DatasetSpec
-from spdebench.equations import EQUATIONS, Equation, equation, renormalise
 from spdebench.errors import UnknownName, UserError, unknown
-from spdebench.metrics import METRICS
-from spdebench.models import MODELS
-from spdebench.models.counts import counts
-from spdebench.paper.catalogue import TABLES
-from spdebench.paper.catalogue import table as find
 from spdebench.registry import command
-from spdebench.report import KINDS
-from spdebench.report.paper_figures import FIGURES
-from spdebench.solvers import SCHEMES
-from spdebench.tasks import TASK_TEXT, default_setting, recommended
+
+if TYPE_CHECKING:
+    from spdebench.equations import Equation
 
 
 def _lists() -> dict[str, dict[str, str]]:
+    from spdebench.equations import EQUATIONS
+    from spdebench.metrics import METRICS
+    from spdebench.models import MODELS
+    from spdebench.paper.catalogue import TABLES
+    from spdebench.paper.catalogue import table as find
+    from spdebench.report import KINDS
+    from spdebench.report.paper_figures import FIGURES
+    from spdebench.solvers import SCHEMES
+
     return {
         "equations": {n: f"{EQUATIONS[n].title}: {EQUATIONS[n].formula}" for n in EQUATIONS},
         "models": {n: f"{MODELS[n].title}: {_first_line(MODELS[n])}" for n in MODELS},
@@ -63,6 +64,11 @@ def show(
     as_json: Json = False,
 ) -> None:
     """Show an equation with its spec and constants, a model with its counts, a metric with its formula, or a scheme."""
+    from spdebench.equations import EQUATIONS
+    from spdebench.metrics import METRICS
+    from spdebench.models import MODELS
+    from spdebench.solvers import SCHEMES
+
     if name in MODELS and name not in EQUATIONS:
         _show_model(name, overrides or [], as_json)
         return
@@ -89,6 +95,10 @@ def show(
 
 
 def _equation_facts(equation: Equation) -> dict[str, Any]:
+    from spdebench.data import DatasetSpec
+    from spdebench.equations import renormalise
+    from spdebench.tasks import TASK_TEXT
+
     identity = DatasetSpec(equation=equation, n=1)
     derived: dict[str, Any] = {
         "scheme": equation.scheme,
@@ -115,6 +125,9 @@ def _first_line(cls: type) -> str:
 
 def _show_model(name: str, overrides: list[str], as_json: bool) -> None:
     """What a model can do, its number of parameters next to the paper's, and its settings for each equation."""
+    from spdebench.models import MODELS
+    from spdebench.models.counts import counts
+
     if overrides:
         raise UserError(f"show {name} takes no key=value; a model's settings follow from its data: spdebench train")
     cls = MODELS[name]
@@ -160,6 +173,10 @@ def _count_row(row: dict[str, Any]) -> dict[str, Any]:
 
 def _settings(name: str) -> list[dict[str, Any]]:
     """The configuration and training that a model gets on each equation's default dataset, with its source."""
+    from spdebench.equations import EQUATIONS, equation
+    from spdebench.models import MODELS
+    from spdebench.tasks import default_setting, recommended
+
     rows = []
     for each in EQUATIONS:
         setting = default_setting(equation(each))
@@ -180,6 +197,8 @@ def _settings(name: str) -> list[dict[str, Any]]:
 
 
 def _show_scheme(name: str, overrides: list[str], as_json: bool) -> None:
+    from spdebench.solvers import SCHEMES
+
     if overrides:
         raise UserError(f"show {name} takes no key=value; a scheme has no fields, its equations have them")
     text = inspect.getdoc(SCHEMES[name]) or ""
@@ -187,6 +206,8 @@ def _show_scheme(name: str, overrides: list[str], as_json: bool) -> None:
 
 
 def _show_metric(name: str, overrides: list[str], as_json: bool) -> None:
+    from spdebench.metrics import METRICS
+
     metric = spec.build(METRICS[name], spec.parse_overrides(overrides), f"metric {name}")
     options = {key: getattr(metric, key) for key in spec.fields_of(METRICS[name])}
     if as_json:

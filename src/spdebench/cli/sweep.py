@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import typer
 
@@ -14,9 +14,9 @@ from spdebench.cli.train import Cache, Data, Fields, Inputs, Mix, Model, Out, ma
 from spdebench.errors import UserError
 from spdebench.progress import Progress
 from spdebench.registry import command
-from spdebench.training.overrides import alternatives, as_arguments, sort_overrides
-from spdebench.training.sweep import Trial
-from spdebench.training.sweep import sweep as search
+
+if TYPE_CHECKING:
+    from spdebench.training.sweep import Trial
 
 
 def sweep(
@@ -31,6 +31,9 @@ def sweep(
     as_json: Json = False,
 ) -> None:
     """Train every combination of key=a,b,c and sort them by validation error; the test part is never read."""
+    from spdebench.training.overrides import alternatives, as_arguments, sort_overrides
+    from spdebench.training.sweep import sweep as search
+
     choices = alternatives(model, spec.parse_overrides(one_dataset(data, overrides)))
     fixed = {key: values[0] for key, values in choices.items() if len(values) == 1}
     open_ = {key: values for key, values in choices.items() if len(values) > 1}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -11,11 +11,12 @@ from spdebench import spec
 from spdebench.cli.output import Device, Json, duration, print_json
 from spdebench.errors import UserError
 from spdebench.registry import command
-from spdebench.tasks import TASK_TEXT, Task
-from spdebench.training import Run, RunSpec
-from spdebench.training import train as fit
-from spdebench.training.identity import identify
-from spdebench.training.overrides import Overrides, sort_overrides
+
+if TYPE_CHECKING:
+    from spdebench.tasks import Task
+    from spdebench.training import Run, RunSpec
+    from spdebench.training.overrides import Overrides
+
 
 Model = Annotated[str, typer.Argument(help="Name of the model; see 'spdebench list models'.")]
 Data = Annotated[Path, typer.Argument(help="The dataset file.")]
@@ -55,6 +56,10 @@ def train(
 
     Typed again, the command continues an unfinished run and does not repeat a finished one.
     """
+    from spdebench.training import train as fit
+    from spdebench.training.identity import identify
+    from spdebench.training.overrides import sort_overrides
+
     request = sort_overrides(model, spec.parse_overrides(one_dataset(data, overrides)))
     task = make_task(data, inputs, mix, request)
     planned = identify(model, task, request.config, request.options)
@@ -93,12 +98,16 @@ def one_dataset(data: Path, words: list[str] | None) -> list[str]:
 
 def make_task(data: Path, inputs: str, mix: list[Path] | None, request: Overrides) -> Task:
     """The task that a command asks for."""
+    from spdebench.tasks import Task
+
     fields: dict[str, Any] = {**request.task, **({"inputs": inputs} if inputs else {})}
     return Task([data, *(mix or [])], **fields)
 
 
 def announcement(planned: RunSpec, task: Task) -> str:
     """One line that says what will be done."""
+    from spdebench.tasks import TASK_TEXT
+
     count = planned.build().counts()["parameters"]
     size = f"{count:,} parameters" if count else "nothing to train"
     parts = f"{len(task.train)} samples to train on, {len(task.val)} to validate, {len(task.test)} to test"
