@@ -10,7 +10,7 @@ from pathlib import Path
 import spdebench
 
 ROOT = Path(spdebench.__file__).parent
-LEAVES = {"version", "errors", "registry", "spec", "progress", "files"}
+LEAVES = {"version", "display", "errors", "registry", "spec", "progress", "files"}
 LEAVES |= {"engines", "accel", "signatures", "tensors", "timing"}
 FLOW = [
     "grids",

@@ -12,6 +12,7 @@ import numpy as np
 
 from spdebench import spec
 from spdebench.data import Dataset, open_dataset
+from spdebench.display import Displayed, TableRows
 from spdebench.equations import Equation
 from spdebench.equations.inputs import TASK_TEXT, Inputs
 from spdebench.errors import UserError
@@ -92,7 +93,7 @@ def default_setting(equation: Equation) -> Setting:
     return spec.build(TaskSpec, subsampling(equation), "task").setting(equation)
 
 
-class Task:
+class Task(Displayed):
     """``Task(dataset, inputs="u0+xi")``: learn u from the noise (and the initial datum).
 
     ``data`` is a dataset, a path, or several of one shape (a mixture, for example over J; their parts are joined).
@@ -154,6 +155,11 @@ class Task:
         for n in first.grid.points:
             if n % s.stride:
                 raise UserError(f"task: stride={s.stride} does not divide the {n} points stored")
+
+    def overview(self) -> tuple[str, TableRows]:
+        files = ", ".join(d.path.name for d in self.datasets)
+        parts = (self.train, self.val, self.test)
+        return f"Task {TASK_TEXT[self.spec.inputs]} of {files}", [part.row() for part in parts]
 
     @cached_property
     def setting(self) -> Setting:
