@@ -75,6 +75,15 @@ def test_parts_by_name_and_by_rows(run, data, capsys):
     assert "unknown part 'tets'; did you mean 'test'?" in capsys.readouterr().err
 
 
+def test_predict_does_not_overwrite_silently(run, data, capsys):
+    Path("prediction.npy").write_bytes(b"mine")
+    assert call("predict", run.path, data) == 2
+    assert "prediction.npy is there already; choose another --out" in capsys.readouterr().err
+    assert Path("prediction.npy").read_bytes() == b"mine"
+    assert call("predict", run.path, data, "--overwrite") == 0
+    assert len(np.load("prediction.npy")) == 6
+
+
 def test_a_longer_file_with_the_same_seed_is_split_by_what_the_run_saw(run, tmp_path, capsys):
     longer = sb.generate(sb.equation("phi41", **SMALL), n=60, seed=0, out=tmp_path / "data")
     assert call("evaluate", run.path, "--truth", longer, "--json") == 0

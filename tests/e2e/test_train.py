@@ -114,6 +114,8 @@ def test_sweep(data, tmp_path, capsys):
         (["evaluate", "DATA"], "--truth FILE"),
         (["predict", "nowhere", "DATA", "--out", "u.txt"], "--out is a .npy file, got u.txt"),
         (["evaluate", "."], "no such run"),
+        (["train", "mean", "DATA", "epochs=7"], "model 'mean' is fitted without gradient steps; it takes no epochs"),
+        (["sweep", "mean", "DATA", "learning_rate=1,2"], "it takes no learning_rate, got learning_rate=1"),
         (["predict", "nowhere", "DATA"], "no such run"),
     ],
 )

@@ -18,6 +18,7 @@ def predict(
     data: Annotated[Path, typer.Argument(help="A dataset with initial data and noise.")],
     out: Annotated[Path, typer.Option(help="The file for u, .npy (N T X..).")] = Path("prediction.npy"),
     part: ChosenPart = "",
+    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace the file if it is there already.")] = False,
     rows: Annotated[str, typer.Option(help="Only samples of the part in these rows of the file, START:STOP.")] = "",
     device: Device = "cpu",
     as_json: Json = False,
@@ -35,6 +36,8 @@ def predict(
     check_device(device)
     if out.suffix != ".npy":
         raise UserError(f"--out is a .npy file, got {out.name}")
+    if out.exists() and not overwrite:
+        raise UserError(f"{out} is there already; choose another --out, or replace it with --overwrite")
     opened, dataset = open_run(run), open_dataset(data)
     chosen = run_part(opened, dataset, part, parse_rows(rows, len(dataset)) if rows else None)
     check_part(opened, chosen)

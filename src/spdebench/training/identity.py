@@ -150,6 +150,8 @@ def identify(model: str | OperatorModel, task: Task, config: Mapping[str, Any], 
         cls = MODELS[model]
         cls.supports(setting)
         chosen, initial, name = cls.configure(setting, config), "", model
+        if not cls.trainable:
+            _refuse_options(model, given)
     else:
         if config:
             raise UserError("the model is built already; give config= with a model's name only")
@@ -165,6 +167,15 @@ def identify(model: str | OperatorModel, task: Task, config: Mapping[str, Any], 
         options=spec.to_dict(options_for(name, setting, **given)),
         initial=initial,
     )
+
+
+def _refuse_options(model: str, given: Mapping[str, Any]) -> None:
+    """Refuse training options for a model without gradient steps, which would ignore them; it may be given a seed."""
+    unused = spec.to_dict(TrainOptions(epochs=0))
+    keys = spec.keys_of(TrainOptions)
+    for key, value in spec.current_names(given, spec.renamed(TrainOptions), "training").items():
+        if key != "seed" and key in keys and str(value) != str(unused.get(keys[key])):
+            raise UserError(f"model '{model}' is fitted without gradient steps; it takes no {key}, got {key}={value}")
 
 
 def plan(
