@@ -50,7 +50,7 @@ def scores(capsys) -> tuple[dict, dict]:
 def test_what_predict_suggests_scores_the_test_part(run, data, capsys):
     assert call("predict", run.path, data) == 0
     said, hint = capsys.readouterr().out.splitlines()
-    assert "test part, 6 of 40, which the run never saw" in said
+    assert "test part, 6 of 40 samples, which the run never saw" in said
     assert np.load("prediction.npy").shape[0] == 6
     assert hint.startswith("next: spdebench evaluate ")
     assert call(*shlex.split(hint)[2:], "--json") == 0
@@ -71,8 +71,18 @@ def test_parts_by_name_and_by_rows(run, data, capsys):
     capsys.readouterr()
     assert call("predict", run.path, data, "--part", "all", "--out", "all.npy") == 2
     assert "34 of the 40 samples of" in capsys.readouterr().err and not Path("all.npy").exists()
-    assert call("predict", run.path, data, "--part", "tets") == 2
+    assert call("predict", run.path, data, "--part", "tets", "--out", "x.npy") == 2
     assert "unknown part 'tets'; did you mean 'test'?" in capsys.readouterr().err
+
+
+def test_scores_on_training_samples_are_shown_and_not_stored(run, data, capsys):
+    before = run.file("record.json").read_bytes()
+    assert call("evaluate", run.path, "--truth", data, "--part", "train") == 0
+    shown = capsys.readouterr().out
+    assert shown.startswith("train part, 28 of 40 samples, on which the run was trained\n") and "sigw1" in shown
+    assert run.file("record.json").read_bytes() == before
+    assert call("evaluate", run.path, "--truth", data, "--part", "test", "--label", "again", "--metrics", "paper") == 0
+    assert run.record.shifts["again"].part == "test"
 
 
 def test_predict_does_not_overwrite_silently(run, data, capsys):

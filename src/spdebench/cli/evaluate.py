@@ -150,7 +150,8 @@ def _of_run(
     check_device(device)
     dataset = open_dataset(truth) if truth else None
     own = dataset is None or ((dataset.identity,) == run.spec.datasets and name in ("", "test") and not label)
-    known, skipped = run.scores, {}
+    known, given, group = run.scores, label, isinstance(metrics, str)
+    skipped = known.skipped if own and group else {}
     if own:
         part, text = None, f"test part, {known.counts['samples']} samples, which the run never saw"
         found = {row["metric"]: row for row in _rows(known)}
@@ -163,17 +164,18 @@ def _of_run(
             raise UserError(
                 f"{truth}: {len(part)} samples of part '{part.name}'; at least {LEAST_SCORED} are needed to score"
             )
-    names = tuple(found) or DEFAULT
-    wanted = names if metrics == "default" else tuple(m.label for m in choose(metrics)[0])
-    if missing := [m for m in wanted if m not in names]:
+    kept = part is not None and (bool(given) or part.name not in ("train", "val"))  # in the record of the run
+    names = tuple(found) or (DEFAULT if kept else ())
+    wanted = names or DEFAULT if metrics == "default" else tuple(m.label for m in choose(metrics)[0])
+    if missing := [m for m in wanted if m not in names and m not in skipped]:
         used = part or own_test_part(run, truth, f"{run.name} has no stored score '{missing[0]}'; computing it")
         prediction: Any = run.predictions if part is None else None
         if prediction is None:
             check_part(run, used)
             prediction = predict_part(run.model.to(device), used)
-        fresh = score(prediction, used.u, used.grid, metrics="all" if metrics == "all" else missing, times=used.times)
+        fresh = score(prediction, used.u, used.grid, metrics=metrics if group else missing, times=used.times)
         found, skipped = {**{row["metric"]: row for row in _rows(fresh)}, **found}, fresh.skipped
-    if part is not None:
+    if part is not None and kept:
         entry = score_on(run, part, label, device=device)
         found |= {m: {"metric": m, **asdict(value)} for m, value in entry.scores.items()}
     what = {"run": run.name, "part": part.name if part else "test", "n": len(part or range(known.counts["samples"]))}

@@ -76,8 +76,9 @@ def own_test_part(run: Run, file: Path | None, needed_for: str) -> Part:
 def describe(part: Part) -> str:
     """``test part, 6 of 40 samples, which the run never saw``."""
     said = {"train": "on which the run was trained", "val": "by which the run's weights were chosen"}
-    what = {"all": "all samples", "unseen": "unseen part"}.get(part.name, f"{part.name} part")
-    return f"{what}, {len(part)} of {len(part.datasets[0])}, {said.get(part.name, 'which the run never saw')}"
+    total = len(part.datasets[0])
+    what = f"all {total} samples" if part.name == "all" else f"{part.name} part, {len(part)} of {total} samples"
+    return f"{what}, {said.get(part.name, 'which the run never saw')}"
 
 
 def _related(run: Run, dataset: Dataset) -> list[int]:

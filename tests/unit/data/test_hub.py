@@ -287,5 +287,5 @@ def test_the_network_is_tried_before_a_card_is_computed(server, dataset, monkeyp
     monkeypatch.setattr(hub, "card_facts", lambda *_: pytest.fail("the card was computed first"))
     server.shutdown()
     server.server_close()
-    with pytest.raises(UserError, match="cannot be reached.*nothing was uploaded"):
+    with pytest.raises(UserError, match=r"cannot be reached.*nothing was uploaded"):
         hub.push(dataset, Place("me/fresh", endpoint=server.address, token="t"))
