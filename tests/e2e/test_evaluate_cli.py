@@ -53,6 +53,8 @@ def test_what_predict_suggests_scores_the_test_part(run, data, capsys):
     assert "test part, 6 of 40 samples, which the run never saw" in said
     assert np.load("prediction.npy").shape[0] == 6
     assert hint.startswith("next: spdebench evaluate ")
+    assert call("evaluate", "prediction.npy", "--truth", data) == 2
+    assert "has 6 samples and" in (err := capsys.readouterr().err) and "(--run RUN)" in err
     assert call(*shlex.split(hint)[2:], "--json") == 0
     found, values = scores(capsys)
     assert found["part"] == "test" and found["n"] == 6

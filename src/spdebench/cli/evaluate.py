@@ -90,6 +90,11 @@ def _of_prediction(
 
     dataset = open_dataset(truth)
     predicted, true = read_prediction(prediction, dataset, rows, has_t0=not no_t0)
+    if predicted.ndim == true.ndim and len(predicted) != len(true):
+        raise UserError(
+            f"{prediction} has {len(predicted)} samples and {truth} {len(true)}; say which were predicted, by the run "
+            f"that predicted them (--run RUN) or by their rows (--rows START:STOP)"
+        )
     times = dataset.times[1:] if no_t0 else dataset.times
     scores = score(predicted, true, dataset.grid, metrics=metrics, has_t0=not no_t0, times=times)
     table = None
