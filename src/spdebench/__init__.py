@@ -13,19 +13,32 @@ An extension derives from Equation, OperatorModel (with a Config), Metric or Sch
 EQUATIONS, MODELS, METRICS or SCHEMES.
 """
 
-from spdebench.data import Dataset, DatasetSpec, generate, open_dataset, verify
-from spdebench.data.published import import_published
-from spdebench.equations import EQUATIONS, Equation, equation
-from spdebench.errors import UserError
-from spdebench.grids import Grid
-from spdebench.metrics import METRICS, Measurement, Metric, Pair, compare, evaluate, floors
-from spdebench.models import MODELS, Config, OperatorModel, build, model
-from spdebench.noise import Wiener
-from spdebench.signatures import signature
-from spdebench.solvers import SCHEMES, Scheme, simulate, solve
-from spdebench.tasks import Batch, Setting, Task
-from spdebench.training import Run, open_run, sweep, train
+import importlib
+import importlib.util
+from typing import TYPE_CHECKING, Any
+
 from spdebench.version import __version__
+
+if TYPE_CHECKING:
+    from spdebench.data import Dataset, DatasetSpec, open_dataset
+    from spdebench.data.generate import generate
+    from spdebench.data.published import import_published
+    from spdebench.data.verify import verify
+    from spdebench.equations import EQUATIONS, Equation, equation
+    from spdebench.errors import UserError
+    from spdebench.grids import Grid
+    from spdebench.metrics import METRICS, Measurement, Metric, Pair
+    from spdebench.metrics.compare import compare
+    from spdebench.metrics.evaluate import evaluate
+    from spdebench.metrics.floors import floors
+    from spdebench.models import MODELS, Config, OperatorModel, build, model
+    from spdebench.noise import Wiener
+    from spdebench.signatures import signature
+    from spdebench.solvers import SCHEMES, Scheme, simulate, solve
+    from spdebench.tasks import Batch, Setting, Task
+    from spdebench.training import Run, open_run
+    from spdebench.training.sweep import sweep
+    from spdebench.training.train import train
 
 __all__ = [
     "EQUATIONS",
@@ -66,3 +79,33 @@ __all__ = [
     "train",
     "verify",
 ]
+
+_HOMES = {
+    "data": ("Dataset", "DatasetSpec", "generate", "open_dataset", "verify"),
+    "data.published": ("import_published",),
+    "equations": ("EQUATIONS", "Equation", "equation"),
+    "errors": ("UserError",),
+    "grids": ("Grid",),
+    "metrics": ("METRICS", "Measurement", "Metric", "Pair", "compare", "evaluate", "floors"),
+    "models": ("MODELS", "Config", "OperatorModel", "build", "model"),
+    "noise": ("Wiener",),
+    "signatures": ("signature",),
+    "solvers": ("SCHEMES", "Scheme", "simulate", "solve"),
+    "tasks": ("Batch", "Setting", "Task"),
+    "training": ("Run", "open_run", "sweep", "train"),
+}
+"""The public names of each module. They are imported when first used, so that ``spdebench --help`` is fast."""
+
+
+def __getattr__(name: str) -> Any:
+    for module, names in _HOMES.items():
+        if name in names:
+            globals()[name] = value = getattr(importlib.import_module(f"spdebench.{module}"), name)
+            return value
+    if not name.startswith("_") and importlib.util.find_spec(f"spdebench.{name}"):
+        return importlib.import_module(f"spdebench.{name}")
+    raise AttributeError(f"module 'spdebench' has no attribute '{name}'")
+
+
+def __dir__() -> list[str]:
+    return [*__all__, *globals()]

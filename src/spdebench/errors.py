@@ -7,6 +7,7 @@ import inspect
 import warnings
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
+from typing import Any
 
 _LONGEST = 1000
 
@@ -22,6 +23,24 @@ def one_line(text: str) -> str:
     """The text as one printable line, whatever a file put into it; a long text is cut."""
     plain = "".join(c if c.isprintable() else " " for c in text[: _LONGEST + 1])
     return plain if len(plain) <= _LONGEST else f"{plain[:_LONGEST]} ..."
+
+
+class UnknownName(UserError):
+    """No equation, model, metric or scheme of this name is declared."""
+
+    def __init__(self, kind: str, name: str, choices: Iterable[str]) -> None:
+        self.kind, self.name, self.choices = kind, name, tuple(choices)
+        near = did_you_mean(name, self.choices)
+        super().__init__(f"unknown {kind} '{name}'{near} (a file of yours that declares it: --with FILE)")
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), (self.kind, self.name, self.choices)
+
+    @property
+    def needed(self) -> str:
+        """What is said of a file that was made with it."""
+        missing = f"needs the {self.kind} '{self.name}', which is not declared"
+        return f"{missing}; load the file that declares it: --with FILE"
 
 
 class RenamedWarning(DeprecationWarning):

@@ -4,19 +4,31 @@ files `extend`."""
 from __future__ import annotations
 
 import importlib.util
+import inspect
 import os
+import re
+import shlex
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from importlib import metadata
 from pathlib import Path
-from typing import Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
-from spdebench.errors import UserError, unknown
+from spdebench.errors import UnknownName, UserError
 
 T = TypeVar("T")
 
 FILES = "SPDEBENCH_WITH"
 """Environment variable with the Python files of `--with`; worker processes inherit it."""
+
+
+WITH: list[str] = []
+"""The files of `--with` as the user typed them."""
+
+
+def command(words: str) -> str:
+    """What to type next: ``spdebench WORDS``, with the user's `--with` files repeated."""
+    return " ".join(["spdebench", *(f"--with {shlex.quote(file)}" for file in WITH), words])
 
 
 def extend(files: Sequence[str | os.PathLike[str]]) -> None:
@@ -53,6 +65,11 @@ def _run_file(path: Path) -> None:
         raise UserError(f"{path.name} cannot be run: {type(error).__name__}: {error}") from error
 
 
+def _signature(function: Any) -> str:
+    """``(self, state: State, dw: Tensor) -> State``, without the quotes of annotations that are kept as text."""
+    return re.sub(r"(: |-> )'([^']*)'", r"\1\2", str(inspect.signature(function)))
+
+
 class Declarations(Generic[T]):
     """Things of one kind by name. ``builtin`` declares the package's own; other packages declare theirs as entry points
     of the group ``spdebench.<plural>``."""
@@ -65,7 +82,12 @@ class Declarations(Generic[T]):
         self._loaded = False
 
     def add(self, name: str, item: T) -> None:
-        """Register a thing; two different ones cannot have one name."""
+        """Register a thing; a class must have all abstract methods, and two different things cannot have one name."""
+        for method in dir(item):
+            known = getattr(item, method, None) if isinstance(item, type) else None
+            if getattr(known, "__isabstractmethod__", False):
+                where = f"class {getattr(item, '__name__', '')}"
+                raise UserError(f"{self.kind} '{name}': {where} has no method {method}{_signature(known)}")
         old = self._items.get(name)
         if old is not None and _origin(old) != _origin(item):
             raise UserError(f"{self.kind} '{name}' is declared twice: by {old.__module__} and by {item.__module__}")
@@ -83,7 +105,7 @@ class Declarations(Generic[T]):
     def __getitem__(self, name: str) -> T:
         self._load()
         if name not in self._items:
-            raise unknown(self.kind, name, self._items)
+            raise UnknownName(self.kind, name, self._items)
         return self._items[name]
 
     def __contains__(self, name: object) -> bool:

@@ -106,6 +106,31 @@ def test_generate_info_verify_card_plot(dataset, capsys, tmp_path):
     assert "there already" in capsys.readouterr().out
 
 
+def test_commands_for_files_take_several_or_say_how_to_choose(dataset, tmp_path, capsys):
+    assert call("generate", "phi41", *TINY, "-n", "8", "--chunk", "3", "--out", str(tmp_path)) == 0
+    other = next(tmp_path.glob("*n8*.parquet"))
+    files = [str(dataset), str(other)]
+    capsys.readouterr()
+    assert call("data", "verify", *files) == 0
+    first, second = capsys.readouterr().out.splitlines()
+    assert first.startswith(files[0]) and "6 samples solved again from seed 0: the same bits" in first
+    assert second.startswith(files[1]) and "5 of 8 samples solved again from seed 0: the same bits; --all for" in second
+    assert call("data", "verify", *files, "--json") == 0
+    assert [each["solved"] for each in json.loads(capsys.readouterr().out)] == [6, 5]
+    assert call("data", "card", *files, "--samples", "2", "--out", str(tmp_path / "cards")) == 0
+    assert {p.stem for p in (tmp_path / "cards").iterdir()} == {dataset.stem, other.stem}
+    capsys.readouterr()
+    (tmp_path / "broken.parquet").write_bytes(b"no")
+    assert call("data", "verify", str(tmp_path / "broken.parquet"), files[0]) == 2
+    shown = capsys.readouterr()
+    assert "is not a whole Parquet file" in shown.err and "the same bits" in shown.out  # the others are still verified
+    for words in (["train", "mean"], ["sweep", "deeponet"]):
+        assert call(*words, *files) == 2
+        assert "one run has one dataset, 2 were given: choose one" in capsys.readouterr().err
+    assert call("predict", "run", *files) == 2
+    assert "takes one dataset file: choose one of them" in capsys.readouterr().err
+
+
 def test_dry_run_makes_nothing(tmp_path, capsys):
     assert call("generate", "phi41", *TINY, "-n", "50", "--out", str(tmp_path / "new"), "--dry-run", "--json") == 0
     facts = json.loads(capsys.readouterr().out)
@@ -143,7 +168,7 @@ def test_evaluate(dataset, tmp_path, capsys):
         == 0
     )
     result = json.loads(capsys.readouterr().out)
-    assert result["scores"]["scores"]["rel_l2"]["value"] == pytest.approx(0.1, rel=1e-5)
+    assert {r["metric"]: r["value"] for r in result["scores"]}["rel_l2"] == pytest.approx(0.1, rel=1e-5)
     assert {row["metric"] for row in result["floors"]} == {"rel_l2", "rmse"}
     assert all(row["converged"] > 0 for row in result["floors"])
     assert call("evaluate", str(dataset), "--truth", str(dataset), "--metrics", "rel_l2") == 0

@@ -20,7 +20,7 @@ data = str(next(Path("data").glob("*.parquet")))
 for words in (
     ["train", "walker", data, "epochs=2", "width=4", "--out", "runs"],
     ["predict", "RUN", data, "--out", "prediction.npy"],
-    ["evaluate", "prediction.npy", "--truth", data, "--metrics", "rel_l2,peak"],
+    ["evaluate", "prediction.npy", "--truth", data, "--run", "RUN", "--metrics", "rel_l2,peak"],
 ):
     words = [str(next(Path("runs").glob("walker-*"))) if word == "RUN" else word for word in words]
     try:

@@ -8,8 +8,8 @@ import json
 
 import pytest
 
-from spdebench.cli import table as verb
 from spdebench.cli.main import main
+from spdebench.paper import catalogue
 from spdebench.paper.catalogue import TABLES
 from tiny_tables import tiny_table
 
@@ -24,7 +24,7 @@ def call(*words: str) -> int:
 def here(tmp_path, monkeypatch):
     """An empty folder, and a catalogue in which every name is the tiny table."""
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(verb, "find", lambda name: tiny_table())
+    monkeypatch.setattr(catalogue, "table", lambda name: tiny_table())
     return tmp_path
 
 

@@ -10,7 +10,6 @@ import sys
 import time
 from pathlib import Path
 
-import numpy as np
 import pytest
 import torch
 
@@ -76,12 +75,6 @@ def test_train_evaluate_predict(data, tmp_path, capsys, monkeypatch):
     assert "give it with --truth" in label and "--label must be a file name" in name and "for a prediction" in rows
     assert list(run.record.shifts) == ["own"]
 
-    assert call("predict", folder, data, "--rows", "3:9") == 0
-    assert "evaluate prediction.npy --truth" in capsys.readouterr().out
-    ds = sb.open_dataset(data)
-    np.testing.assert_array_equal(np.load("prediction.npy"), run.predict(ds.u0[3:9], ds.dw[3:9]))
-    assert call("evaluate", "prediction.npy", "--truth", data, "--rows", "3:9", "--metrics", "rel_l2") == 0
-
 
 def test_sweep(data, tmp_path, capsys):
     assert (
@@ -121,6 +114,8 @@ def test_sweep(data, tmp_path, capsys):
         (["evaluate", "DATA"], "--truth FILE"),
         (["predict", "nowhere", "DATA", "--out", "u.txt"], "--out is a .npy file, got u.txt"),
         (["evaluate", "."], "no such run"),
+        (["train", "mean", "DATA", "epochs=7"], "model 'mean' is fitted without gradient steps; it takes no epochs"),
+        (["sweep", "mean", "DATA", "learning_rate=1,2"], "it takes no learning_rate, got learning_rate=1"),
         (["predict", "nowhere", "DATA"], "no such run"),
     ],
 )

@@ -10,7 +10,7 @@ from pathlib import Path
 import spdebench
 
 ROOT = Path(spdebench.__file__).parent
-LEAVES = {"version", "errors", "registry", "spec", "progress", "files"}
+LEAVES = {"version", "display", "errors", "registry", "spec", "progress", "files"}
 LEAVES |= {"engines", "accel", "signatures", "tensors", "timing"}
 FLOW = [
     "grids",
@@ -132,7 +132,9 @@ def test_importing_does_nothing():
         "import sys, warnings, torch, numpy, scipy.integrate, scipy.optimize, scipy.special, scipy.stats;"
         "import pandas, typer, pyarrow.parquet;"
         "f = list(warnings.filters); t, d = torch.get_num_threads(), torch.get_default_dtype();"
-        "import spdebench, spdebench.cli.main;"
+        "import spdebench, spdebench.cli.main, spdebench.campaign.run, spdebench.report.site;"
+        "import spdebench.report.paper_figures, spdebench.report.results, spdebench.data.hub;"
+        "assert all(hasattr(spdebench, name) for name in spdebench.__all__);"
         "assert warnings.filters == f and torch.get_num_threads() == t and torch.get_default_dtype() == d;"
         "assert 'matplotlib' not in sys.modules and 'pysiglib' not in sys.modules and 'ray' not in sys.modules;"
         "assert 'rich.progress' not in sys.modules"

@@ -1,1 +1,4 @@
-"""The command line: one small module a verb, no logic."""
+"""The command line: one small module per verb, no logic.
+
+Verbs import torch and the rest of the package inside their functions, so that ``--help`` does not wait for them.
+"""

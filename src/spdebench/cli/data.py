@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
-import torch
 import typer
 
-from spdebench import data as datasets
 from spdebench.cli.output import Device, Json, print_json, print_table, size
-from spdebench.data import hub
-from spdebench.data.card import card_facts, render_card
-from spdebench.data.published import export_published, import_published
 from spdebench.errors import UserError
 from spdebench.files import write_text
-from spdebench.tasks import TASK_TEXT
+from spdebench.registry import command
+
+if TYPE_CHECKING:
+    from spdebench import data as datasets
+    from spdebench.data.verify import Verification
+
 
 app = typer.Typer(
     help="Look at, check, describe, import, export, fetch and upload dataset files.",
@@ -25,11 +25,15 @@ app = typer.Typer(
 Repo = Annotated[str, typer.Option(envvar="SPDEBENCH_REPO", help="Dataset repository on the hub, OWNER/NAME.")]
 Revision = Annotated[str, typer.Option(help="Branch, tag or commit of the repository.")]
 File = Annotated[Path, typer.Argument(help="A native dataset file.")]
+Files = Annotated[list[Path], typer.Argument(metavar="FILE...", help="Native dataset files.")]
 
 
 @app.command()
 def info(file: File, as_json: Json = False) -> None:
     """Describe a file; only its metadata are read."""
+    from spdebench import data as datasets
+    from spdebench.tasks import TASK_TEXT
+
     ds = datasets.open_dataset(file)
     facts = {
         "file": str(file),
@@ -56,7 +60,7 @@ def info(file: File, as_json: Json = False) -> None:
 
 @app.command()
 def verify(
-    file: File,
+    files: Files,
     everything: Annotated[
         bool, typer.Option("--all", help="Solve every chunk again, not the first and last only.")
     ] = False,
@@ -64,31 +68,56 @@ def verify(
     as_json: Json = False,
 ) -> None:
     """Compare all checksums, then solve samples again from the seed and compare them with the file."""
+    import torch
+
+    from spdebench import data as datasets
+
     torch.set_num_threads(1)
-    ds = datasets.open_dataset(file)
-    result = datasets.verify(ds, everything=everything, device=device)
+    facts, failed = [], 0
+    for file in files:
+        try:
+            ds = datasets.open_dataset(file)
+            result = datasets.verify(ds, everything=everything, device=device)
+        except UserError as error:  # the other files are verified all the same
+            if len(files) == 1:
+                raise
+            typer.echo(f"error: {error}", err=True)
+            failed = 2
+            continue
+        failed = failed or int(not result.good)
+        facts.append({"file": str(file), **vars(result), "good": result.good})
+        if not as_json:
+            typer.echo("".join([f"{file}: "] * (len(files) > 1) + [_say_verified(ds, result)]))
     if as_json:
-        print_json({**vars(result), "good": result.good})
+        print_json(facts if len(files) > 1 else facts[0])
+    if failed:
+        raise typer.Exit(failed)
+
+
+def _say_verified(ds: datasets.Dataset, result: Verification) -> str:
+    text = f"{result.chunks} checksums match"
+    if result.solved == 0:
+        return f"{text}; this file was imported and has no seed, so no sample was solved again"
+    rest = f" of {len(ds)}" if result.solved < len(ds) else ""
+    text += f"; {result.solved}{rest} samples solved again from seed {ds.spec.seed}: "
+    if result.identical == result.solved:
+        text += "the same bits"
     else:
-        typer.echo(f"{result.chunks} checksums match")
-        if result.solved == 0:
-            typer.echo("this file was imported and has no seed, so no sample was solved again")
-        elif result.identical == result.solved:
-            typer.echo(f"{result.solved} samples solved again from seed {ds.spec.seed}: the same bits")
-        else:
-            make = "the same" if result.same_make else "other"
-            typer.echo(
-                f"{result.solved} samples solved again: {result.identical} to the bit, largest difference "
-                f"{result.largest:.1e} of max|u| ({make} versions or device than made the file)"
-            )
-    if not result.good:
-        raise typer.Exit(1)
+        make = "the same" if result.same_make else "other"
+        text += (
+            f"{result.identical} to the bit, largest difference {result.largest:.1e} of max|u| "
+            f"({make} versions or device than made the file)"
+        )
+    return text + ("; --all for the rest" if rest else "")
 
 
 @app.command()
 def card(
-    file: File,
-    out: Annotated[Path | None, typer.Option(help="Write the card there instead of printing it.")] = None,
+    files: Files,
+    out: Annotated[
+        Path | None,
+        typer.Option(help="Write the card there instead of printing it; for several files this is a folder."),
+    ] = None,
     samples: Annotated[
         int, typer.Option(help="Samples that are solved more finely to measure the discretisation error.")
     ] = 16,
@@ -96,17 +125,26 @@ def card(
     as_json: Json = False,
 ) -> None:
     """Print the dataset card: what the data are, and how far they are from finer solutions."""
+    import torch
+
+    from spdebench import data as datasets
+    from spdebench.data.card import card_facts, render_card
+
     if samples < 2:
         raise UserError(f"samples must be at least 2 for a standard error, got {samples}")
     torch.set_num_threads(1)
-    facts = card_facts(datasets.open_dataset(file), samples, device)
+    opened = [datasets.open_dataset(file) for file in files]
+    facts = [card_facts(each, samples, device) for each in opened]
     if as_json:
-        print_json(facts)
-    elif out:
-        write_text(out, render_card(facts))
-        typer.echo(f"{out}")
-    else:
-        typer.echo(render_card(facts))
+        print_json(facts if len(files) > 1 else facts[0])
+        return
+    for file, each in zip(files, facts, strict=True):
+        if out is None:
+            typer.echo(render_card(each))
+            continue
+        path = out / f"{file.stem}.md" if len(files) > 1 else out
+        write_text(path, render_card(each))
+        typer.echo(f"{path}")
 
 
 @app.command("import")
@@ -116,8 +154,10 @@ def import_(
     variant: Annotated[str, typer.Option(help="auto, 1d, kdv, phi42 or ns.")] = "auto",
 ) -> None:
     """Convert a published flat Parquet file into a native one."""
+    from spdebench.data.published import import_published
+
     path = import_published(source, out, variant=variant)
-    typer.echo(f"{path} ({size(path.stat().st_size)})\nnext: spdebench data info {path}")
+    typer.echo(f"{path} ({size(path.stat().st_size)})\nnext: {command(f'data info {path}')}")
 
 
 @app.command()
@@ -127,6 +167,9 @@ def export(
     name: Annotated[str | None, typer.Option(help="File name instead of {SPDE}-{task}-{J}-{n}.parquet.")] = None,
 ) -> None:
     """Write a dataset in the authors' published flat layout."""
+    from spdebench import data as datasets
+    from spdebench.data.published import export_published
+
     path = export_published(datasets.open_dataset(file), out, name=name)
     typer.echo(f"{path} ({size(path.stat().st_size)})")
 
@@ -139,10 +182,12 @@ def get(
     out: Annotated[Path, typer.Option(help="Folder for the file.")] = Path("data"),
 ) -> None:
     """Download a file from the hub and check it. Typed again, the command continues. Needs the extra hub."""
+    from spdebench.data import hub
+
     path = hub.get(name, hub.Place(repo, revision), out)
     typer.echo(f"{path} ({size(path.stat().st_size)}), checksum right")
-    native = hub.is_native(path)
-    typer.echo(f"next: spdebench data {'info' if native else 'import'} {path}")
+    verb = "info" if hub.is_native(path) else "import"
+    typer.echo(f"next: {command(f'data {verb} {path}')}")
 
 
 @app.command()
@@ -156,5 +201,9 @@ def push(
     samples: Annotated[int, typer.Option(help="Samples that are solved more finely if a card is to be made.")] = 16,
 ) -> None:
     """Upload a dataset with its card to the hub, with the token in HF_TOKEN. Needs the extra hub."""
+    import torch
+
+    from spdebench.data import hub
+
     torch.set_num_threads(1)
     typer.echo(hub.push(file, hub.Place(repo, revision), private=private, samples=samples))

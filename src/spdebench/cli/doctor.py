@@ -8,13 +8,9 @@ import platform
 import shutil
 import sys
 
-import torch
 import typer
 
 from spdebench.cli.output import Json, print_json
-from spdebench.equations import equation
-from spdebench.noise.stream import STREAM, normal_pairs, sample_states
-from spdebench.solvers import simulate, solve
 from spdebench.version import __version__
 
 _KNOWN_PAIR = complex(-0.06845878151150003, 0.3944845926876499)  # seed 0, sample 7, node 3, mode 5
@@ -24,6 +20,8 @@ _EXTRAS = {"fast-sig": "pysiglib"}
 
 def doctor(as_json: Json = False) -> None:
     """Check versions, devices, disk, the noise stream and a small solve."""
+    import torch
+
     facts: dict[str, object] = {
         "spdebench": __version__,
         "python": platform.python_version(),
@@ -61,6 +59,10 @@ def _version(package: str) -> str | None:
 
 
 def _stream_check(device: str) -> str:
+    import torch
+
+    from spdebench.noise.stream import STREAM, normal_pairs, sample_states
+
     states = sample_states(0, "noise", [7], device)
     index = torch.tensor([3], device=device)
     pair = complex(normal_pairs(states, index, index + 2).item())
@@ -70,6 +72,11 @@ def _stream_check(device: str) -> str:
 
 
 def _solver_check(device: str) -> str:
+    import torch
+
+    from spdebench.equations import equation
+    from spdebench.solvers import simulate, solve
+
     eq = equation("phi41", points=32, truncation=16)
     paths = simulate(eq, 0, range(2), device=device, out_dtype=torch.float64)
     gap = float((solve(eq, paths.u0, paths.dw) - paths.u).abs().max())

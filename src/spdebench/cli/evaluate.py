@@ -2,22 +2,24 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from spdebench.cli.output import Device, Json, print_json, print_table
-from spdebench.data import open_dataset
-from spdebench.data.generate import check_device
-from spdebench.data.predictions import ensembles, read_prediction
+from spdebench.cli.output import ChosenPart, Device, Json, print_json, print_table
 from spdebench.errors import UserError
 from spdebench.files import plain_name
-from spdebench.metrics import PAPER
-from spdebench.metrics import evaluate as score
-from spdebench.metrics import floors as marks
-from spdebench.training import open_run, part_for, score_on
+
+if TYPE_CHECKING:
+    from spdebench.metrics import Scores
+    from spdebench.metrics.evaluate import Choice
+    from spdebench.training import Run
+
+
+GROUPS = ("paper", "default", "all")
 
 
 def evaluate(
@@ -25,8 +27,12 @@ def evaluate(
         Path, typer.Argument(help="A run's folder, or predicted u: .npy or .npz (N T X..), or a native dataset file.")
     ],
     truth: Annotated[
-        Path | None, typer.Option(help="The dataset file with the true u; for a run: another one to test it on.")
+        Path | None, typer.Option(help="The dataset file with the true u; for a run: a dataset to test it on.")
     ] = None,
+    run: Annotated[
+        Path | None, typer.Option(help="The run that made the prediction; its split says which samples were predicted.")
+    ] = None,
+    part: ChosenPart = "",
     rows: Annotated[str, typer.Option(help="Samples of the truth that were predicted, START:STOP.")] = "",
     metrics: Annotated[str, typer.Option(help="paper, default, all, or names with commas.")] = "default",
     no_t0: Annotated[bool, typer.Option("--no-t0", help="The prediction lacks the frame at t=0.")] = False,
@@ -42,14 +48,19 @@ def evaluate(
     as_json: Json = False,
 ) -> None:
     """Score a prediction with all metrics and confidence intervals, or show the scores of a run."""
+    from spdebench.metrics.evaluate import choose
+    from spdebench.training import open_run
+
     if not prediction.exists():
         raise UserError(f"no such file or folder: {prediction}")
+    chosen = metrics if metrics in GROUPS else [name.strip() for name in metrics.split(",") if name.strip()]
+    choose(chosen)  # an unknown metric is an error before anything is computed or written
     if prediction.is_dir():
-        if rows or no_t0 or floors:
-            raise UserError("--rows, --no-t0 and --floors are for a prediction, not for a run's folder")
-        if label and truth is None:
-            raise UserError("--label names the scores on another dataset: give it with --truth FILE")
-        _of_run(prediction, truth, metrics, label, device, as_json)
+        if rows or no_t0 or floors or run:
+            raise UserError("--rows, --no-t0, --floors and --run are for a prediction, not for a run's folder")
+        if (label or part) and truth is None:
+            raise UserError("--label and --part are for scores on a dataset: give it with --truth FILE")
+        _of_run(open_run(prediction), truth, part, chosen, label, device, as_json)
         return
     if label:
         raise UserError("--label is for a run's folder; the scores of a prediction are only shown")
@@ -57,18 +68,35 @@ def evaluate(
         raise UserError("--device is for a run's folder, which predicts; a prediction is scored on the processor")
     if truth is None:
         raise UserError("a prediction needs the dataset with the true u: --truth FILE")
-    _of_prediction(prediction, truth, rows, metrics, no_t0, floors, as_json)
+    if run is not None:
+        if no_t0 or floors:
+            raise UserError("--no-t0 and --floors cannot be combined with --run")
+        _of_prediction_by_run(prediction, truth, open_run(run), part, rows, chosen, as_json)
+        return
+    if part:
+        raise UserError("--part needs the run whose split is meant: --run FOLDER")
+    _of_prediction(prediction, truth, rows, chosen, no_t0, floors, as_json)
 
 
+# --- a prediction -------------------------------------------------------------------------------------------------
 def _of_prediction(
-    prediction: Path, truth: Path, rows: str, metrics: str, no_t0: bool, floors: bool, as_json: bool
+    prediction: Path, truth: Path, rows: str, metrics: Choice | Sequence[Choice], no_t0: bool, floors: bool, js: bool
 ) -> None:
     """Print the scores of a predicted u, with reference values if ``floors``."""
+    from spdebench.data import open_dataset
+    from spdebench.data.predictions import ensembles, parse_rows, read_prediction
+    from spdebench.metrics import evaluate as score
+    from spdebench.metrics import floors as marks
+
     dataset = open_dataset(truth)
     predicted, true = read_prediction(prediction, dataset, rows, has_t0=not no_t0)
-    chosen = metrics if metrics in ("paper", "default", "all") else metrics.split(",")
+    if predicted.ndim == true.ndim and len(predicted) != len(true):
+        raise UserError(
+            f"{prediction} has {len(predicted)} samples and {truth} {len(true)}; say which were predicted, by the run "
+            f"that predicted them (--run RUN) or by their rows (--rows START:STOP)"
+        )
     times = dataset.times[1:] if no_t0 else dataset.times
-    scores = score(predicted, true, dataset.grid, metrics=chosen, has_t0=not no_t0, times=times)
+    scores = score(predicted, true, dataset.grid, metrics=metrics, has_t0=not no_t0, times=times)
     table = None
     if floors:
         independent, converged = ensembles(dataset, rows, has_t0=not no_t0)
@@ -77,36 +105,112 @@ def _of_prediction(
             dataset.grid,
             independent=independent,
             converged=converged,
-            metrics=chosen,
+            metrics=metrics,
             has_t0=not no_t0,
             times=times,
         ).rows()
-    if as_json:
-        print_json({"scores": scores.to_dict(), **({"floors": table} if table else {})})
-        return
-    typer.echo(str(scores))
-    if table:
-        typer.echo("")
-        print_table(table)
+    start, stop = parse_rows(rows, len(dataset))
+    what = {"prediction": str(prediction), "part": f"rows {start}:{stop}", "n": stop - start}
+    _print(what, f"rows {start}:{stop} of {truth}", _rows(scores), scores.skipped, js, table)
 
 
-def _of_run(folder: Path, truth: Path | None, metrics: str, label: str, device: str, as_json: bool) -> None:
-    """The scores that a run has, or those on the test part of another dataset."""
-    run = open_run(folder)
-    if truth is None:
-        found = run.record.scores
+def _of_prediction_by_run(
+    file: Path, truth: Path, run: Run, name: str, rows: str, metrics: Choice | Sequence[Choice], js: bool
+) -> None:
+    """Print the scores of what ``spdebench predict`` wrote for a part of a dataset."""
+    from spdebench.data import open_dataset
+    from spdebench.data.predictions import parse_rows, read_array
+    from spdebench.metrics import evaluate as score
+    from spdebench.training.unseen import describe, run_part
+
+    dataset = open_dataset(truth)
+    part = run_part(run, dataset, name, parse_rows(rows, len(dataset)) if rows else None)
+    if file.suffix == ".parquet":
+        raise UserError("--run is for a .npy file from 'spdebench predict', not for a dataset")
+    scores = score(read_array(file, 16 * part.u.numel()), part.u, part.grid, metrics=metrics, times=part.times)
+    what = {"prediction": str(file), "run": run.name, "part": part.name, "n": len(part)}
+    _print(what, describe(part), _rows(scores), scores.skipped, js)
+
+
+# --- a run --------------------------------------------------------------------------------------------------------
+def _of_run(
+    run: Run,
+    truth: Path | None,
+    name: str,
+    metrics: Choice | Sequence[Choice],
+    label: str,
+    device: str,
+    js: bool,
+) -> None:
+    """Print the scores of a run on its own test part, or on a part of another dataset, which its record then has."""
+    from spdebench.data import open_dataset
+    from spdebench.data.generate import check_device
+    from spdebench.metrics import evaluate as score
+    from spdebench.metrics.evaluate import DEFAULT, choose
+    from spdebench.tasks.task import LEAST_SCORED
+    from spdebench.training import score_on
+    from spdebench.training.scoring import check_part, predict_part
+    from spdebench.training.unseen import describe, own_test_part, run_part
+
+    check_device(device)
+    dataset = open_dataset(truth) if truth else None
+    own = dataset is None or ((dataset.identity,) == run.spec.datasets and name in ("", "test") and not label)
+    known, given, group = run.scores, label, isinstance(metrics, str)
+    skipped = known.skipped if own and group else {}
+    if own:
+        part, text = None, f"test part, {known.counts['samples']} samples, which the run never saw"
+        found = {row["metric"]: row for row in _rows(known)}
     else:
-        check_device(device)
-        found = score_on(run, part_for(run, truth), plain_name(label or truth.stem, "--label"), device=device).scores
-    wanted = {"paper": PAPER, "default": tuple(found), "all": tuple(found)}.get(metrics, tuple(metrics.split(",")))
-    missing = [name for name in wanted if name not in found]
-    if missing and metrics not in ("paper", "default", "all"):
-        raise UserError(f"{folder} has no score '{missing[0]}'; it has {', '.join(found)}")
-    rows = [{"metric": name, **asdict(found[name])} for name in wanted if name in found]
-    if as_json:
-        print_json({"run": run.name, "scores": rows})
-        return
-    print_table(rows)
-    shifts = [name for name in run.record.shifts if name != (label or (truth.stem if truth else ""))]
-    if shifts:
+        assert dataset is not None and truth is not None
+        part = run_part(run, dataset, name)
+        stem = truth.stem if name in ("", "test") else f"{truth.stem}-{name}"
+        label, text, found = plain_name(label or stem, "--label"), describe(part), {}
+        if len(part) < LEAST_SCORED:
+            raise UserError(
+                f"{truth}: {len(part)} samples of part '{part.name}'; at least {LEAST_SCORED} are needed to score"
+            )
+    kept = part is not None and (bool(given) or part.name not in ("train", "val"))  # in the record of the run
+    names = tuple(found) or (DEFAULT if kept else ())
+    wanted = names or DEFAULT if metrics == "default" else tuple(m.label for m in choose(metrics)[0])
+    if missing := [m for m in wanted if m not in names and m not in skipped]:
+        used = part or own_test_part(run, truth, f"{run.name} has no stored score '{missing[0]}'; computing it")
+        prediction: Any = run.predictions if part is None else None
+        if prediction is None:
+            check_part(run, used)
+            prediction = predict_part(run.model.to(device), used)
+        fresh = score(prediction, used.u, used.grid, metrics=metrics if group else missing, times=used.times)
+        found, skipped = {**{row["metric"]: row for row in _rows(fresh)}, **found}, fresh.skipped
+    if part is not None and kept:
+        entry = score_on(run, part, label, device=device)
+        found |= {m: {"metric": m, **asdict(value)} for m, value in entry.scores.items()}
+    what = {"run": run.name, "part": part.name if part else "test", "n": len(part or range(known.counts["samples"]))}
+    _print(what, text, [found[m] for m in wanted if m in found], skipped, js)
+    shifts = [each for each in run.record.shifts if each != label]
+    if shifts and not js:
         typer.echo(f"also scored on: {', '.join(shifts)} (in {run.file('record.json')})")
+
+
+# --- output -------------------------------------------------------------------------------------------------------
+def _rows(scores: Scores) -> list[dict[str, Any]]:
+    return [{key: row[key] for key in ("metric", "value", "low", "high")} for row in scores.rows()]
+
+
+def _print(
+    what: Mapping[str, Any],
+    text: str,
+    rows: Sequence[dict[str, Any]],
+    skipped: Mapping[str, str],
+    as_json: bool,
+    floors: Sequence[dict[str, Any]] | None = None,
+) -> None:
+    """The one layout of scores: which samples, one line per metric, metrics that do not apply, reference values."""
+    if as_json:
+        print_json({**what, "scores": rows, "skipped": skipped, **({"floors": floors} if floors else {})})
+        return
+    typer.echo(text)
+    print_table(rows)
+    for name, reason in skipped.items():
+        typer.echo(f"not computed: {name} {reason}")
+    if floors:
+        typer.echo("")
+        print_table(floors)

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
-import torch
 import typer
 
-from spdebench import data, spec
+from spdebench import spec
 from spdebench.cli.output import Device, Engine, Json, SpecFields, duration, print_json, size
-from spdebench.data.generate import check_disk, check_folder, check_where, disk_bytes, estimate
-from spdebench.equations import EQUATIONS
 from spdebench.progress import Progress
+from spdebench.registry import command
+
+if TYPE_CHECKING:
+    from spdebench import data
 
 
 def generate(
@@ -34,6 +35,12 @@ def generate(
     as_json: Json = False,
 ) -> None:
     """Make a dataset. Typed again, an interrupted command continues; the same spec always gives the same bytes."""
+    import torch
+
+    from spdebench import data
+    from spdebench.data.generate import check_disk, check_folder, check_where
+    from spdebench.equations import EQUATIONS
+
     torch.set_num_threads(1)
     chosen = spec.build(EQUATIONS[equation], spec.parse_overrides(overrides or []), equation)
     identity = data.DatasetSpec(equation=chosen, n=n, seed=seed, chunk=chunk)
@@ -71,11 +78,13 @@ def generate(
         print_json({"file": str(path), "bytes": path.stat().st_size, "made": not existed})
         return
     typer.echo(f"{path} ({size(path.stat().st_size)}{', there already' if existed else ''})")
-    typer.echo(f"next: spdebench data verify {path}")
+    typer.echo(f"next: {command(f'data verify {path}')}")
 
 
 def _say_estimate(identity: data.DatasetSpec, path: Path, workers: int, device: str, as_json: bool) -> None:
     """Print the size and the time of a generation."""
+    from spdebench.data.generate import disk_bytes, estimate
+
     file_bytes, seconds = estimate(identity, workers, device)
     peak = disk_bytes(identity)
     if as_json:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 import warnings
+from collections.abc import Sequence
 from typing import Annotated, Any, NoReturn
 
 import typer
@@ -26,7 +27,7 @@ from spdebench.cli import (
 )
 from spdebench.engines import keep_freed_memory
 from spdebench.errors import AliasingWarning, RenamedWarning, UserError
-from spdebench.registry import extend
+from spdebench.registry import WITH, extend
 from spdebench.version import __version__
 
 app = typer.Typer(
@@ -74,7 +75,8 @@ def common(
     ] = False,
 ) -> None:
     """The benchmark for learning stochastic PDEs."""
-    extend(files or ())
+    WITH[:] = files or ()
+    extend(WITH)
 
 
 def main(arguments: list[str] | None = None) -> None:
@@ -83,7 +85,7 @@ def main(arguments: list[str] | None = None) -> None:
     warnings.showwarning = _one_line  # type: ignore[assignment]
     warnings.simplefilter("always", RenamedWarning)
     try:
-        code = app(arguments, standalone_mode=False)
+        code = app(with_first(sys.argv[1:] if arguments is None else arguments), standalone_mode=False)
     except UserError as error:
         _fail(str(error))
     except KeyboardInterrupt:
@@ -97,7 +99,7 @@ def main(arguments: list[str] | None = None) -> None:
             sys.stderr.write(f"{error.format_message().rstrip()}\n")  # type: ignore[attr-defined]
             sys.exit(2)
         if hasattr(error, "format_message") and hasattr(error, "exit_code"):  # errors of the parser
-            _fail(" ".join(error.format_message().split()))
+            _fail(_parsing(" ".join(error.format_message().split())))
         if type(error).__name__ == "Abort":  # the parser's name for Ctrl-C
             _interrupted()
         raise
@@ -106,9 +108,32 @@ def main(arguments: list[str] | None = None) -> None:
     sys.exit(code if isinstance(code, int) else 0)
 
 
+def with_first(words: Sequence[str]) -> list[str]:
+    """The words with every ``--with FILE`` in front of the verb, wherever it was typed."""
+    files: list[str] = []
+    rest: list[str] = []
+    left = list(words)
+    while left and left[0] != "--":
+        word = left.pop(0)
+        if word == "--with":
+            if not left:
+                raise UserError("--with takes a Python file that declares classes")
+            files += [word, left.pop(0)]
+        else:
+            (files if word.startswith("--with=") else rest).append(word)
+    return [*files, *rest, *left]
+
+
 def _interrupted() -> NoReturn:
     sys.stderr.write("\ninterrupted; what is finished is kept, and the same command continues from there\n")
     sys.exit(130)
+
+
+def _parsing(message: str) -> str:
+    """The parser's message; if several files were given to a command that takes one, also what to do."""
+    if "unexpected extra argument" in message and ".parquet" in message:
+        return f"{message}; this command takes one dataset file: choose one of them"
+    return message
 
 
 def _fail(message: str) -> NoReturn:

@@ -4,17 +4,23 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Sequence
 from typing import Annotated, Any
 
 import typer
 
+from spdebench.display import TableRows, aligned
 from spdebench.errors import UserError
 
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON document instead of text.")]
 Device = Annotated[str, typer.Option("--device", help="cpu or cuda.")]
 Engine = Annotated[
     str, typer.Option("--engine", help="local, or ray: on the cluster at RAY_ADDRESS, or a Ray started here.")
+]
+ChosenPart = Annotated[
+    str,
+    typer.Option(
+        "--part", help="train, val, test, unseen or all; by default a part that the run never saw (see the output)."
+    ),
 ]
 SpecFields = Annotated[
     list[str] | None, typer.Argument(metavar="[KEY=VALUE]...", help="Fields; 'spdebench show NAME' lists them.")
@@ -43,21 +49,10 @@ def _plain(value: Any) -> Any:
     return value
 
 
-def print_table(rows: Sequence[dict[str, Any]]) -> None:
+def print_table(rows: TableRows) -> None:
     """Print rows with the same keys as an aligned table, numbers to four digits."""
-    if not rows:
-        return
-    cells = [[_text(v) for v in row.values()] for row in rows]
-    header = list(rows[0])
-    widths = [max(len(line[i]) for line in [header, *cells]) for i in range(len(header))]
-    for line in [header, ["-" * w for w in widths], *cells]:
-        typer.echo("  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip())
-
-
-def _text(value: Any) -> str:
-    if value is None:
-        return "-"
-    return f"{value:.4g}" if isinstance(value, float) else str(value)
+    for line in aligned(rows):
+        typer.echo(line)
 
 
 def size(count: float) -> str:

@@ -6,19 +6,12 @@ import inspect
 from pathlib import Path
 from typing import Annotated
 
-import torch
 import typer
 
-from spdebench import report, spec
+from spdebench import spec
 from spdebench.cli.output import SpecFields, at_least_one, print_table
-from spdebench.data import open_dataset
-from spdebench.equations import EQUATIONS
 from spdebench.errors import UserError, unknown
-from spdebench.paper.catalogue import TABLES
-from spdebench.paper.catalogue import table as find
-from spdebench.paper.fill import fill
-from spdebench.records import store
-from spdebench.report.paper_figures import FIGURES
+from spdebench.registry import command
 
 
 def plot(
@@ -38,6 +31,13 @@ def plot(
     runs: Annotated[Path, typer.Option(help="Figures of runs: folder of runs.")] = Path("runs"),
 ) -> None:
     """Draw a picture of a dataset, a study of an equation, or a figure of the paper from runs."""
+    import torch
+
+    from spdebench import report
+    from spdebench.data import open_dataset
+    from spdebench.equations import EQUATIONS
+    from spdebench.report.paper_figures import FIGURES
+
     torch.set_num_threads(1)
     if (n is not None or seed is not None) and kind in (FIGURES.keys() | report.KINDS.keys()) - report.TABLES.keys():
         raise UserError(
@@ -76,17 +76,27 @@ def plot(
 
 def _paper(name: str, path: Path, results: Path, runs: Path) -> None:
     """Draw the runs that there are; list the missing ones and the commands that make them."""
+    from spdebench import report
+    from spdebench.paper.catalogue import table as find
+    from spdebench.paper.fill import fill
+    from spdebench.records import store
+    from spdebench.report.paper_figures import FIGURES
+
     drawn = FIGURES[name](fill(find(name), store.read(results)), lambda run: runs / run.name)
     if drawn.figure is None:
-        raise UserError(f"there are no runs of {name} yet; make them with 'spdebench table {name} --run'")
+        raise UserError(f"there are no runs of {name} yet; make them with '{command(f'table {name} --run')}'")
     report.save(drawn.figure, path)
     typer.echo(f"{path}")
-    for what, command in drawn.missing:
-        typer.echo(f"missing {what}:\n  {command}")
+    for what, words in drawn.missing:
+        typer.echo(f"missing {what}:\n  {words}")
 
 
 def _unknown(kind: str) -> UserError:
     """The error for an unknown plot. A figure that shows data only is drawn by another command, which is named."""
+    from spdebench import report
+    from spdebench.paper.catalogue import TABLES
+    from spdebench.report.paper_figures import FIGURES
+
     draw = next((t.draw for t in TABLES if t.name == kind), ())
     if draw:
         return UserError(f"figure {kind} is drawn by: {'; '.join(draw)}")

@@ -5,10 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated
 
-import torch
 import typer
-
-from spdebench.report.site import build_site
 
 
 def report(
@@ -18,6 +15,10 @@ def report(
     out: Annotated[Path, typer.Option(help="Folder of the site; an older site there is replaced.")] = Path("site"),
 ) -> None:
     """Write leaderboard, tables, datasets and runs as a site that opens offline."""
+    import torch
+
+    from spdebench.report.site import build_site
+
     torch.set_num_threads(1)
     typer.echo(f"site of the records in {results}, the runs in {runs} and the data in {data}, as far as they are there")
     first = build_site(results, out, runs, data)

@@ -9,9 +9,6 @@ import typer
 
 from spdebench.errors import UserError
 from spdebench.files import write_text
-from spdebench.records import store
-from spdebench.report import headline
-from spdebench.report.results import page
 
 
 def results(
@@ -22,6 +19,10 @@ def results(
     ] = None,
 ) -> None:
     """Write our numbers against all published ones, from run records, and README's headline."""
+    from spdebench.records import store
+    from spdebench.report import headline
+    from spdebench.report.results import page
+
     known = store.read(folder)
     if not known:
         raise UserError(f"no run record in {folder}; choose another with --results, or make runs: spdebench table")

@@ -6,28 +6,29 @@ import dataclasses
 import inspect
 import sys
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from spdebench import spec
 from spdebench.cli.output import Json, SpecFields, print_json, print_table, size
-from spdebench.cli.show_run import is_run, show_run
-from spdebench.data import DatasetSpec
-from spdebench.equations import EQUATIONS, Equation, equation, renormalise
-from spdebench.errors import UserError, unknown
-from spdebench.metrics import METRICS
-from spdebench.models import MODELS
-from spdebench.models.counts import counts
-from spdebench.paper.catalogue import TABLES
-from spdebench.paper.catalogue import table as find
-from spdebench.report import KINDS
-from spdebench.report.paper_figures import FIGURES
-from spdebench.solvers import SCHEMES
-from spdebench.tasks import TASK_TEXT, default_setting, recommended
+from spdebench.errors import UnknownName, UserError, unknown
+from spdebench.registry import command
+
+if TYPE_CHECKING:
+    from spdebench.equations import Equation
 
 
 def _lists() -> dict[str, dict[str, str]]:
+    from spdebench.equations import EQUATIONS
+    from spdebench.metrics import METRICS
+    from spdebench.models import MODELS
+    from spdebench.paper.catalogue import TABLES
+    from spdebench.paper.catalogue import table as find
+    from spdebench.report import KINDS
+    from spdebench.report.paper_figures import FIGURES
+    from spdebench.solvers import SCHEMES
+
     return {
         "equations": {n: f"{EQUATIONS[n].title}: {EQUATIONS[n].formula}" for n in EQUATIONS},
         "models": {n: f"{MODELS[n].title}: {_first_line(MODELS[n])}" for n in MODELS},
@@ -67,6 +68,12 @@ def show(
     as_json: Json = False,
 ) -> None:
     """Show an equation with its spec and constants, a model with its counts, a metric, a scheme, or a finished run."""
+    from spdebench.cli.show_run import is_run, show_run
+    from spdebench.equations import EQUATIONS
+    from spdebench.metrics import METRICS
+    from spdebench.models import MODELS
+    from spdebench.solvers import SCHEMES
+
     if is_run(name):
         show_run(name, as_json, out)
         return
@@ -82,7 +89,7 @@ def show(
         _show_scheme(name, overrides or [], as_json)
         return
     if name not in EQUATIONS:
-        raise unknown("equation, model, metric or scheme", name, [*EQUATIONS, *MODELS, *METRICS, *SCHEMES])
+        raise UnknownName("equation, model, metric or scheme", name, [*EQUATIONS, *MODELS, *METRICS, *SCHEMES])
     chosen = spec.build(EQUATIONS[name], spec.parse_overrides(overrides or []), name)
     facts = _equation_facts(chosen)
     if as_json:
@@ -94,10 +101,14 @@ def show(
             typer.echo(title)
             for key, value in facts[title].items():
                 typer.echo(f"  {key:<22} {value:.6g}" if isinstance(value, float) else f"  {key:<22} {value}")
-    typer.echo(f"\nnext: spdebench generate {name} {' '.join(overrides or [])} -n 1200".replace("  ", " "))
+    typer.echo(f"\nnext: {command(' '.join(['generate', name, *(overrides or []), '-n 1200']))}")
 
 
 def _equation_facts(equation: Equation) -> dict[str, Any]:
+    from spdebench.data import DatasetSpec
+    from spdebench.equations import renormalise
+    from spdebench.tasks import TASK_TEXT
+
     identity = DatasetSpec(equation=equation, n=1)
     derived: dict[str, Any] = {
         "scheme": equation.scheme,
@@ -124,6 +135,9 @@ def _first_line(cls: type) -> str:
 
 def _show_model(name: str, overrides: list[str], as_json: bool) -> None:
     """What a model can do, its number of parameters next to the paper's, and its settings for each equation."""
+    from spdebench.models import MODELS
+    from spdebench.models.counts import counts
+
     if overrides:
         raise UserError(f"show {name} takes no key=value; a model's settings follow from its data: spdebench train")
     cls = MODELS[name]
@@ -156,7 +170,7 @@ def _show_model(name: str, overrides: list[str], as_json: bool) -> None:
         for row in _settings(name):
             config, training = (" ".join(f"{k}={v}" for k, v in row[part].items()) for part in ("config", "training"))
             typer.echo(f"  {row['equation']:<6} {config}\n  {'':<6} {training}\n  {'':<6} ({row['source']})")
-    typer.echo(f"\nnext: spdebench train {name} DATA")
+    typer.echo(f"\nnext: {command(f'train {name} DATA')}")
 
 
 def _count_row(row: dict[str, Any]) -> dict[str, Any]:
@@ -169,6 +183,10 @@ def _count_row(row: dict[str, Any]) -> dict[str, Any]:
 
 def _settings(name: str) -> list[dict[str, Any]]:
     """The configuration and training that a model gets on each equation's default dataset, with its source."""
+    from spdebench.equations import EQUATIONS, equation
+    from spdebench.models import MODELS
+    from spdebench.tasks import default_setting, recommended
+
     rows = []
     for each in EQUATIONS:
         setting = default_setting(equation(each))
@@ -189,6 +207,8 @@ def _settings(name: str) -> list[dict[str, Any]]:
 
 
 def _show_scheme(name: str, overrides: list[str], as_json: bool) -> None:
+    from spdebench.solvers import SCHEMES
+
     if overrides:
         raise UserError(f"show {name} takes no key=value; a scheme has no fields, its equations have them")
     text = inspect.getdoc(SCHEMES[name]) or ""
@@ -196,6 +216,8 @@ def _show_scheme(name: str, overrides: list[str], as_json: bool) -> None:
 
 
 def _show_metric(name: str, overrides: list[str], as_json: bool) -> None:
+    from spdebench.metrics import METRICS
+
     metric = spec.build(METRICS[name], spec.parse_overrides(overrides), f"metric {name}")
     options = {key: getattr(metric, key) for key in spec.fields_of(METRICS[name])}
     if as_json:

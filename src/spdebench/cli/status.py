@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from spdebench.campaign.status import RunState, chosen
-from spdebench.campaign.status import status as look
 from spdebench.cli.output import Json, duration, print_json, print_table
-from spdebench.data.making import Making
-from spdebench.paper.catalogue import table as find
+from spdebench.registry import command
+
+if TYPE_CHECKING:
+    from spdebench.campaign.status import RunState
+    from spdebench.data.making import Making
 
 
 def status(
@@ -21,12 +22,16 @@ def status(
     as_json: Json = False,
 ) -> None:
     """Show what is done, running, failed and left of what 'table --run', 'train' and 'generate' were asked for."""
+    from spdebench.campaign.status import chosen
+    from spdebench.campaign.status import status as look
+    from spdebench.paper.catalogue import table as find
+
     found = look(runs, results, data, find)
     if as_json:
         print_json(found.to_dict())
         return
     if not found.runs and not found.making:
-        typer.echo(f"nothing is begun in {runs} and {data}; next: spdebench table NAME --run")
+        typer.echo(f"nothing is begun in {runs} and {data}; next: {command('table NAME --run')}")
         return
     if found.runs:
         rows = found.rows()

@@ -4,18 +4,19 @@ from __future__ import annotations
 
 import math
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import typer
 
 from spdebench import spec
 from spdebench.cli.output import Device, Json, print_json, print_table
-from spdebench.cli.train import Cache, Data, Fields, Inputs, Mix, Model, Out, make_task
+from spdebench.cli.train import Cache, Data, Fields, Inputs, Mix, Model, Out, make_task, one_dataset
 from spdebench.errors import UserError
 from spdebench.progress import Progress
-from spdebench.training.overrides import alternatives, as_arguments, sort_overrides
-from spdebench.training.sweep import Trial
-from spdebench.training.sweep import sweep as search
+from spdebench.registry import command
+
+if TYPE_CHECKING:
+    from spdebench.training.sweep import Trial
 
 
 def sweep(
@@ -30,7 +31,10 @@ def sweep(
     as_json: Json = False,
 ) -> None:
     """Train every combination of key=a,b,c and sort them by validation error; the test part is never read."""
-    choices = alternatives(model, spec.parse_overrides(overrides or []))
+    from spdebench.training.overrides import alternatives, as_arguments, sort_overrides
+    from spdebench.training.sweep import sweep as search
+
+    choices = alternatives(model, spec.parse_overrides(one_dataset(data, overrides)))
     fixed = {key: values[0] for key, values in choices.items() if len(values) == 1}
     open_ = {key: values for key, values in choices.items() if len(values) > 1}
     if not open_:
@@ -57,7 +61,7 @@ def sweep(
         raise UserError("every combination diverged; try a smaller learning_rate")
     given = as_arguments({**fixed, **{key: best.values[key] for key in open_}})
     more = f" --inputs {inputs}" * bool(inputs) + "".join(f" --mix {path}" for path in mix or [])
-    typer.echo(f"next: spdebench train {model} {data} {given}{more} --out {out}")
+    typer.echo(f"next: {command(f'train {model} {data} {given}{more} --out {out}')}")
 
 
 def _row(trial: Trial, keys: list[str]) -> dict[str, Any]:

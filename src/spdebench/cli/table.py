@@ -5,25 +5,21 @@ from __future__ import annotations
 import sys
 from collections import Counter
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from spdebench.campaign import plan
-from spdebench.campaign.needs import RunSettings
-from spdebench.campaign.request import Campaign
-from spdebench.campaign.run import Places, RunOutcome, fill_missing
 from spdebench.cli.output import Engine, Json, duration, print_json, print_table, size
-from spdebench.data.generate import device_kind
 from spdebench.errors import UserError, unknown
-from spdebench.paper.base import EDITIONS, Edition, Table
-from spdebench.paper.catalogue import TABLES
-from spdebench.paper.catalogue import table as find
-from spdebench.paper.fill import fill, narrowed
 from spdebench.progress import Progress
-from spdebench.records import Records, store
-from spdebench.records.summary import MAIN
-from spdebench.report.tables import FORMATS, render, tidy
+
+if TYPE_CHECKING:
+    from spdebench.campaign import plan
+    from spdebench.campaign.needs import RunSettings
+    from spdebench.campaign.request import Campaign
+    from spdebench.campaign.run import Places, RunOutcome
+    from spdebench.paper.base import Edition, Table
+    from spdebench.records import Records
 
 
 def table(
@@ -48,6 +44,15 @@ def table(
     as_json: Json = False,
 ) -> None:
     """Show a table of the paper, our numbers next to the published ones; plan or make the runs that it lacks."""
+    from spdebench.campaign import plan
+    from spdebench.campaign.needs import RunSettings
+    from spdebench.campaign.request import Campaign
+    from spdebench.campaign.run import Places
+    from spdebench.data.generate import device_kind
+    from spdebench.paper.catalogue import TABLES
+    from spdebench.paper.catalogue import table as find
+    from spdebench.records import store
+
     if name == "list":
         rows = [{"name": t.name, "kind": t.kind, "paper": t.source, "title": t.title} for t in TABLES]
         print_json(rows) if as_json else print_table(rows)
@@ -87,6 +92,9 @@ def table(
 
 
 def _check(plan_only: bool, run: bool, budget: str, format: str, edition: str, jobs: int | None) -> None:
+    from spdebench.paper.base import EDITIONS
+    from spdebench.report.tables import FORMATS
+
     if plan_only and run:
         raise UserError("--plan and --run do not go together; look at --plan first, then type --run")
     if budget and not run:
@@ -111,6 +119,10 @@ def _check_engine(run: bool, engine: str, per_gpu: int, device: str) -> None:
 def _show(
     chosen: list[Table], known: Records, seeds: int, edition: Edition, only: str, format: str, as_json: bool
 ) -> None:
+    from spdebench.campaign import plan
+    from spdebench.paper.fill import fill, narrowed
+    from spdebench.report.tables import render, tidy
+
     filled = [fill(plan.with_named(each, only), known, seeds, edition) for each in chosen]
     if only:
         kept = {id(cell) for cell in plan.only([e.cell for each in filled for e in each.entries], only)}
@@ -142,6 +154,8 @@ def _run(
     todo: list[plan.Job], places: Places, settings: RunSettings, campaign: Campaign, budget: float | None, as_json: bool
 ) -> list[RunOutcome]:
     """Make what is missing; one line per run."""
+    from spdebench.campaign.run import fill_missing
+
     left = [j for j in todo if j.status != "done"]
     if not as_json:
         within = f", at most {duration(budget)} now" if budget else ""
@@ -166,6 +180,8 @@ def _run(
 
 
 def _line(outcome: RunOutcome) -> str:
+    from spdebench.records.summary import MAIN
+
     value = outcome.record.value(MAIN) if outcome.record else None
     error = "" if value is None else f"  rel_l2 {value:.4g}"
     return f"{outcome.name}  {outcome.state}{error}  {duration(outcome.seconds)}  {outcome.message}".rstrip()

@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from spdebench import spec
 from spdebench.cli.output import Device, Json, duration, print_json
-from spdebench.tasks import TASK_TEXT, Task
-from spdebench.training import Run, RunSpec
-from spdebench.training import train as fit
-from spdebench.training.identity import identify
-from spdebench.training.overrides import Overrides, sort_overrides
+from spdebench.errors import UserError
+from spdebench.registry import command
+
+if TYPE_CHECKING:
+    from spdebench.tasks import Task
+    from spdebench.training import Run, RunSpec
+    from spdebench.training.overrides import Overrides
+
 
 Model = Annotated[str, typer.Argument(help="Name of the model; see 'spdebench list models'.")]
 Data = Annotated[Path, typer.Argument(help="The dataset file.")]
@@ -53,7 +56,11 @@ def train(
 
     Typed again, the command continues an unfinished run and does not repeat a finished one.
     """
-    request = sort_overrides(model, spec.parse_overrides(overrides or []))
+    from spdebench.training import train as fit
+    from spdebench.training.identity import identify
+    from spdebench.training.overrides import sort_overrides
+
+    request = sort_overrides(model, spec.parse_overrides(one_dataset(data, overrides)))
     task = make_task(data, inputs, mix, request)
     planned = identify(model, task, request.config, request.options)
     there = (out / planned.name / "record.json").exists()
@@ -78,14 +85,29 @@ def train(
         _say_result(run, data, there)
 
 
+def one_dataset(data: Path, words: list[str] | None) -> list[str]:
+    """The ``key=value`` words; further files among them are an error that says how to choose."""
+    files = [word for word in words or [] if word.endswith(".parquet") and "=" not in word]
+    if files:
+        raise UserError(
+            f"one run has one dataset, {1 + len(files)} were given: choose one, such as {data}; "
+            f"a mixture of files is {data} --mix {files[0]}"
+        )
+    return words or []
+
+
 def make_task(data: Path, inputs: str, mix: list[Path] | None, request: Overrides) -> Task:
     """The task that a command asks for."""
+    from spdebench.tasks import Task
+
     fields: dict[str, Any] = {**request.task, **({"inputs": inputs} if inputs else {})}
     return Task([data, *(mix or [])], **fields)
 
 
 def announcement(planned: RunSpec, task: Task) -> str:
     """One line that says what will be done."""
+    from spdebench.tasks import TASK_TEXT
+
     count = planned.build().counts()["parameters"]
     size = f"{count:,} parameters" if count else "nothing to train"
     parts = f"{len(task.train)} samples to train on, {len(task.val)} to validate, {len(task.test)} to test"
@@ -102,4 +124,4 @@ def _say_result(run: Run, data: Path, there: bool) -> None:
         val = "" if record.val is None else f", best validation {record.val:.4g} at epoch {record.best_epoch}"
         took = f" of {record.epochs}, {duration(record.training_seconds or 0.0)}" if record.epochs else ""
         typer.echo(f"{run.path}: rel_l2 {score.value:.4g}{ends}{val}{took}")
-    typer.echo(f"next: spdebench evaluate {run.path}    spdebench predict {run.path} {data}")
+    typer.echo(f"next: {command(f'evaluate {run.path}')}    {command(f'predict {run.path} {data}')}")

@@ -27,6 +27,7 @@ from spdebench.data.making import Watch
 from spdebench.data.store import Writer, made_with, open_dataset
 from spdebench.engines import Need, check_engine, check_workers, locked, run
 from spdebench.equations import Equation
+from spdebench.equations import equation as named
 from spdebench.errors import AliasingWarning, UserError, without_aliasing_warning
 from spdebench.files import replacing
 from spdebench.solvers import simulate
@@ -52,7 +53,7 @@ class _Unit:
 
 
 def generate(
-    equation: Equation,
+    equation: Equation | str,
     *,
     n: int,
     seed: int = 0,
@@ -64,11 +65,12 @@ def generate(
     report: Report | None = None,
     quiet: bool = False,
 ) -> Path:
-    """Make the dataset and return its path; an existing file is kept.
+    """Make the dataset and return its path; an existing file is kept. A name stands for the equation's defaults.
 
     ``workers`` is the number of chunks at a time; by default 1 with the engine ``local``, and with ``ray`` as many as
     the cluster holds. If another process is making the same file, say so (unless ``quiet``) and wait for it.
     """
+    equation = named(equation) if isinstance(equation, str) else equation
     identity = DatasetSpec(equation=equation, n=n, seed=seed, chunk=chunk)
     check_where(device, engine)
     check_workers(workers)

@@ -210,18 +210,20 @@ class _Counted:
 # --- push ---------------------------------------------------------------------------------------------------------
 def push(file: str | os.PathLike[str], place: Place, *, private: bool = False, samples: int = 16) -> str:
     """Upload a native file, its card beside it and, unless somebody wrote one, the repository's README in one commit;
-    returns the address of the commit. The card is the ``.md`` beside the file if there is one, else it is made."""
+    returns the address of the commit. The card is the ``.md`` beside the file if there is one, else it is made, after
+    the repository has answered."""
     dataset = open_dataset(file)
     check_sums(dataset)
     path = dataset.path
     plain_name(path.name, "the file")
     beside = path.with_suffix(".md")
-    text = beside.read_text(encoding="utf-8") if beside.is_file() else render_card(card_facts(dataset, samples))
     hub, api = _hub(), place.api
     add = hub.CommitOperationAdd
     with _plain_errors(place, writing=True):
         api.create_repo(place.repo, repo_type="dataset", private=private, exist_ok=True)
         _, known = files(place)
+    text = beside.read_text(encoding="utf-8") if beside.is_file() else render_card(card_facts(dataset, samples))
+    with _plain_errors(place, writing=True):
         operations = [add(path.name, path), add(beside.name, text.encode())]
         if _ours(place, known):
             names = sorted({f.path for f in known if f.path.endswith(".parquet")} | {path.name})

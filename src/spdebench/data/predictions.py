@@ -40,11 +40,11 @@ def read_prediction(path: Path, truth: Dataset, rows: str, *, has_t0: bool) -> t
         predicted = open_dataset(path).read("u", start, stop)
         predicted = predicted if has_t0 else predicted[:, 1:]
     else:
-        predicted = _read_array(path, 16 * true.size)
+        predicted = read_array(path, 16 * true.size)
     return predicted, true if has_t0 else true[:, 1:]
 
 
-def _read_array(path: Path, most: int) -> np.ndarray:
+def read_array(path: Path, most: int) -> np.ndarray:
     """The array of a file, read as numbers only; ``most`` bounds the bytes that an archive may unpack to."""
     if path.suffix not in (".npy", ".npz"):
         raise UserError(f"a prediction is a .npy, .npz or native .parquet file, got {path.name}")

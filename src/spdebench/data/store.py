@@ -27,8 +27,9 @@ import torch
 from spdebench import spec
 from spdebench.data.identity import DatasetSpec, from_dict
 from spdebench.data.splice import Splicer
+from spdebench.display import Displayed, TableRows, facts
 from spdebench.equations import Equation
-from spdebench.errors import UserError
+from spdebench.errors import UnknownName, UserError
 from spdebench.files import replacing
 from spdebench.grids import Grid
 from spdebench.version import __version__
@@ -156,7 +157,7 @@ def _seal(texts: dict[str, str]) -> str:
     return hashlib.sha256("\0".join(texts[key] for key in _KEYS).encode()).hexdigest()
 
 
-class Dataset:
+class Dataset(Displayed):
     """A native file, read lazily: `u0`, `dw`, `xi`, `u` as float32 arrays (N T X..), `grid`, `times`, `spec`."""
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
@@ -182,6 +183,8 @@ class Dataset:
             self.chunk_digests: list[tuple[int, str]] = [(int(r), str(d)) for r, d in chunks]
             self.shapes: dict[str, tuple[int, ...]] = {k: tuple(map(int, shapes[k])) for k in COLUMNS}
             path_shape = self._declared_shape()
+        except UnknownName as error:
+            raise UserError(f"{self.path} {error.needed}") from None
         except (ValueError, TypeError, KeyError, AttributeError, IndexError, OverflowError) as error:
             line = f"{self.path} has no valid metadata ({first_line(error)}); make or fetch it again"
             raise UserError(line) from None
@@ -219,6 +222,17 @@ class Dataset:
     def imported(self) -> bool:
         return "published" in self.identity
 
+    def overview(self) -> tuple[str, TableRows]:
+        known = None if self.imported else self.equation
+        return f"Dataset {self.path}", facts(
+            equation=f"{known.title}: {known.formula}" if known else "imported",
+            edition=known and known.edition,
+            noise=known and f"{known.noise_label}, {known.basis}, J={known.truncation}, sigma={known.sigma:g}",
+            seed=None if self.imported else self.spec.seed,
+            samples=len(self),
+            u="x".join(map(str, (len(self), *self.shapes["u"]))) + " (N T X..)",
+        )
+
     def __len__(self) -> int:
         return int(self._file.metadata.num_rows)
 
@@ -234,7 +248,7 @@ class Dataset:
         return np.asarray(self.identity["times"]) if self.imported else self.equation.times.numpy()
 
     def read(self, column: str, start: int = 0, stop: int | None = None) -> np.ndarray:
-        """Rows start..stop of u0, dw or u, reading only the row groups that hold them."""
+        """TableRows start..stop of u0, dw or u, reading only the row groups that hold them."""
         stop = len(self) if stop is None else min(stop, len(self))
         out = self.room(column, max(0, stop - start))
         for first, rows in self.row_groups(column, start, stop):

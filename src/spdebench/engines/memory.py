@@ -7,8 +7,6 @@ import gc
 import sys
 from pathlib import Path
 
-import torch
-
 
 def keep_freed_memory() -> None:
     """Make glibc keep freed memory instead of returning it: steps on arrays of a few 100 kB get up to 2x faster.
@@ -28,6 +26,8 @@ def keep_freed_memory() -> None:
 
 def release(device: str) -> None:
     """Return the GPU memory that torch keeps for later use, so that other processes can have it."""
+    import torch  # slow to import
+
     if torch.device(device).type == "cuda":
         gc.collect()
         torch.cuda.empty_cache()

@@ -17,8 +17,6 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-import torch
-
 from spdebench.engines.memory import keep_freed_memory
 from spdebench.engines.need import Need
 from spdebench.errors import UserError
@@ -143,6 +141,8 @@ def _share(gpus: float) -> float:
 
 def call(work: Callable[[Any], Any], unit: Any) -> Any:
     """Run ``work(unit)`` with one thread, in a worker of Ray."""
+    import torch  # slow to import
+
     torch.set_num_threads(1)
     keep_freed_memory()
     return work(unit)

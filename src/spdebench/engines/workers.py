@@ -12,8 +12,6 @@ from multiprocessing.connection import Connection
 from types import FrameType
 from typing import Any
 
-import torch
-
 from spdebench.engines.memory import keep_freed_memory
 
 
@@ -26,6 +24,8 @@ _busy = False
 
 def start(stop: Connection) -> None:
     """Prepare this process for work. It ends when the other end of ``stop`` is closed, or with its parent process."""
+    import torch  # slow to import
+
     torch.set_num_threads(1)
     keep_freed_memory()
     signal.signal(signal.SIGTERM, _terminated)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import importlib
 import inspect
+from abc import abstractmethod
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
@@ -65,9 +66,9 @@ class Metric:
         """None if this metric can score such arrays; otherwise the reason, as text that is printed after its name."""
         return None
 
-    def measure(self, pair: Pair, *, samples: bool = True) -> Measurement:
-        """The value and, if ``samples``, the per-sample values that confidence intervals need."""
-        raise NotImplementedError
+    @abstractmethod
+    def measure(self, pair: Pair, *, samples: bool = True) -> Measurement | float:
+        """The value and, if ``samples``, the per-sample values that confidence intervals need; or just the value."""
 
     @property
     def label(self) -> str:

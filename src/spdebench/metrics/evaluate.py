@@ -86,7 +86,7 @@ def _score(metric: Metric, pair: Pair, resamples: int, level: float, seed: int) 
     if metric.kind == "law" and not pair.finite:
         found = Measurement(float("inf"))
     else:
-        found = metric.measure(pair, samples=resamples > 0)
+        found = _measurement(metric, metric.measure(pair, samples=resamples > 0))
     ends = None
     if resamples and (found.resample or found.samples is not None):
         linear = metric.kind == "law" and found.resample is None
@@ -103,6 +103,17 @@ def _score(metric: Metric, pair: Pair, resamples: int, level: float, seed: int) 
         interval=ends,
         details=found.details,
     )
+
+
+def _measurement(metric: Metric, found: Any) -> Measurement:
+    """What a metric returned, or a `Measurement` of the plain number that it returned."""
+    if isinstance(found, Measurement):
+        return found
+    try:
+        return Measurement(float(found))
+    except (TypeError, ValueError, RuntimeError):
+        got = f"{type(found).__name__} of shape {tuple(found.shape)}" if hasattr(found, "shape") else repr(found)
+        raise UserError(f"metric '{metric.name}' must return a number or a Measurement, it returned {got}") from None
 
 
 def _kept(samples: np.ndarray | None) -> np.ndarray:

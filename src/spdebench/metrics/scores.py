@@ -11,6 +11,7 @@ from typing import Any, Literal, get_args
 
 import numpy as np
 
+from spdebench.display import Displayed, TableRows
 from spdebench.errors import UserError, unknown
 from spdebench.metrics.bootstrap import Interval, Statistic, weighted_mean
 from spdebench.spec import loads
@@ -43,8 +44,8 @@ class Score:
     details: dict[str, Any] = field(default_factory=dict)
 
 
-@dataclass(frozen=True, eq=False)
-class Scores(Mapping[str, Score]):
+@dataclass(frozen=True, eq=False, repr=False)
+class Scores(Displayed, Mapping[str, Score]):
     """Scores by metric name, in the order asked for: ``scores["rel_l2"].value``.
 
     ``counts``: samples, nonfinite_samples. ``ic_error``: relative L2 at t_0 (None without t_0, NaN if u_0 vanishes).
@@ -92,6 +93,10 @@ class Scores(Mapping[str, Score]):
                 }
             )
         return out
+
+    def overview(self) -> tuple[str, TableRows]:
+        keys = ("metric", "value", "low", "high", "kind")
+        return f"Scores of {self.counts.get('samples')} samples", [{k: row[k] for k in keys} for row in self.rows()]
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values for JSON; numbers that JSON cannot represent become "inf", "-inf", "nan"."""

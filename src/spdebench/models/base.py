@@ -175,6 +175,7 @@ class OperatorModel(nn.Module):
         try:
             with torch.inference_mode():
                 out: Tensor = self(self.prepare(batch.to(self.device)))
+                check_output(out, tuple(batch.dw.shape), f"model '{self.name}'")
                 return out
         finally:
             self.train(was)
@@ -186,6 +187,13 @@ class OperatorModel(nn.Module):
             "parameters": sum(p.numel() for p in trained),
             "real": sum(p.numel() * (2 if p.is_complex() else 1) for p in trained),
         }
+
+
+def check_output(u: Any, expected: tuple[int, ...], what: str = "the model") -> None:
+    """Raise a one-line error unless u has the shape (B T X..) of the solutions."""
+    got = tuple(u.shape) if isinstance(u, Tensor) else type(u).__name__
+    if got != expected:
+        raise UserError(f"{what} must return u (B T X..) at all frames t_0..t_T, here {expected}; it returned {got}")
 
 
 def model(name: str, task: Task | Setting, **config: Any) -> OperatorModel:

@@ -93,7 +93,10 @@ def fits(model: OperatorModel, parts: tuple[Part, ...], share: float) -> bool:
 
 def _features(model: OperatorModel, part: Part, rows: slice) -> Features:
     with torch.no_grad():  # not inference_mode, whose tensors cannot be used with autograd later
-        return model.prepare(part.batch(rows).to(model.device))
+        found = model.prepare(part.batch(rows).to(model.device))
+    if not isinstance(found, dict) or not all(isinstance(v, Tensor) for v in found.values()):
+        raise UserError(f"model '{model.name}': prepare must return a dictionary of tensors, it returned {found!r:.80}")
+    return found
 
 
 def _computed(model: OperatorModel, part: Part, where: torch.device) -> Features:

@@ -13,6 +13,7 @@ from spdebench.paper.layout import NOTES
 from spdebench.records import Record, Records
 from spdebench.records.record import FINER, INDEPENDENT
 from spdebench.records.summary import SeedMean, mean_over_seeds, mean_samples, median, p_value, ranked, ratio
+from spdebench.registry import command
 from spdebench.training.solver_row import SOLVER
 
 Place = tuple[str, str]
@@ -184,7 +185,7 @@ def command_for(cell: Cell, seeds: int = 3, edition: Edition = "paper") -> str:
     """The command that makes a cell's missing runs."""
     extra = "" if seeds == 3 else f" --seeds {seeds}"
     extra += "" if edition == "paper" else f" --edition {edition}"
-    return f"spdebench table {cell.table} --run --only {cell.model}{extra}"
+    return command(f"table {cell.table} --run --only {cell.model}{extra}")
 
 
 def _groups(entries: tuple[Entry, ...]) -> tuple[Group, ...]:

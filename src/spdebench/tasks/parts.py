@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 import torch
@@ -11,6 +12,7 @@ from torch import Tensor
 from torch.utils.data import Dataset as TorchDataset
 
 from spdebench.data import Dataset
+from spdebench.display import Displayed, TableRows
 from spdebench.equations import Equation
 from spdebench.errors import UserError
 from spdebench.grids import Grid
@@ -19,7 +21,7 @@ from spdebench.tasks.setting import Batch
 Rows = Tensor | slice
 
 
-class Part(TorchDataset[dict[str, Tensor]]):
+class Part(Displayed, TorchDataset[dict[str, Tensor]]):
     """The rows ``rows[i]`` of ``datasets[i]``, one dataset after the other, at every k-th frame and point.
 
     The ``dw`` of skipped frames are summed, so that dw stays the increment over the interval that ends at its frame.
@@ -42,6 +44,14 @@ class Part(TorchDataset[dict[str, Tensor]]):
         self.grid: Grid = first.grid.with_points([n // stride for n in first.grid.points])
         self.times: tuple[float, ...] = tuple(float(t) for t in first.times[::every])
         self.reads = 0  # how often rows were read from the files
+
+    def row(self) -> dict[str, Any]:
+        """This part in one row of a table."""
+        shape = "x".join(map(str, self.shape))
+        return {"part": self.name, "samples": len(self), "T X..": shape, "every": self.every, "stride": self.stride}
+
+    def overview(self) -> tuple[str, TableRows]:
+        return f"Part of {', '.join(d.path.name for d in self.datasets)}", [self.row()]
 
     def __len__(self) -> int:
         return sum(len(rows) for rows in self._rows)

@@ -12,6 +12,7 @@ import numpy as np
 
 from spdebench import spec
 from spdebench.data import Dataset, open_dataset
+from spdebench.display import Displayed, TableRows
 from spdebench.equations import Equation
 from spdebench.equations.inputs import TASK_TEXT, Inputs
 from spdebench.errors import UserError
@@ -20,6 +21,8 @@ from spdebench.tasks.parts import Part
 from spdebench.tasks.setting import Setting
 
 PARTS = ("train", "val", "test")
+LEAST_SCORED = 3
+"""Samples that are needed to score an ensemble."""
 Source = Dataset | str | os.PathLike[str]
 
 
@@ -69,11 +72,20 @@ class TaskSpec:
         weights = self.weights
         train, val = (n * w // sum(weights) for w in weights[:2])
         if train < 1:
-            raise UserError(f"task: {n} samples split {self.split} leave none for training")
+            raise UserError(f"task: {n} samples split {self.split} leave none for training; {working_split(n)}")
         order = np.random.default_rng(self.seed).permutation(total)
         test = n - train - val if weights[2] else 0
         kept = order[:train], order[train : train + val], order[total - test :]
         return dict(zip(PARTS, (np.sort(rows) for rows in kept), strict=True))
+
+
+def working_split(n: int) -> str:
+    """What to do if a split leaves a part too small: a split of n samples that works, or how many are needed."""
+    val, test = max(1, round(0.15 * n)), max(LEAST_SCORED, round(0.15 * n))
+    if n - val - test < 1:
+        need = LEAST_SCORED + 2
+        return f"at least {need} samples are needed (1 to train, 1 to validate, {LEAST_SCORED} to test), there are {n}"
+    return f"try split={n - val - test}:{val}:{test}"
 
 
 def default_setting(equation: Equation) -> Setting:
@@ -81,7 +93,7 @@ def default_setting(equation: Equation) -> Setting:
     return spec.build(TaskSpec, subsampling(equation), "task").setting(equation)
 
 
-class Task:
+class Task(Displayed):
     """``Task(dataset, inputs="u0+xi")``: learn u from the noise (and the initial datum).
 
     ``data`` is a dataset, a path, or several of one shape (a mixture, for example over J; their parts are joined).
@@ -143,6 +155,11 @@ class Task:
         for n in first.grid.points:
             if n % s.stride:
                 raise UserError(f"task: stride={s.stride} does not divide the {n} points stored")
+
+    def overview(self) -> tuple[str, TableRows]:
+        files = ", ".join(d.path.name for d in self.datasets)
+        parts = (self.train, self.val, self.test)
+        return f"Task {TASK_TEXT[self.spec.inputs]} of {files}", [part.row() for part in parts]
 
     @cached_property
     def setting(self) -> Setting:

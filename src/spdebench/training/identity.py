@@ -16,7 +16,7 @@ from spdebench.data import DatasetSpec
 from spdebench.data.identity import from_dict as dataset_from_dict
 from spdebench.equations import Equation
 from spdebench.equations.identity import from_dict as equation_from_dict
-from spdebench.errors import UserError
+from spdebench.errors import UnknownName, UserError
 from spdebench.grids import Grid
 from spdebench.models import MODELS, OperatorModel
 from spdebench.tasks import Setting, Task, TaskSpec, subsampling
@@ -91,6 +91,8 @@ class RunSpec:
         """The description of the data that the model was built for; no data are read."""
         try:
             return self._setting()
+        except UnknownName as error:
+            raise UserError(f"the run {self.name} {error.needed}") from None
         except (KeyError, TypeError, ValueError, OverflowError) as error:
             raise UserError(f"the run {self.digest} does not describe its data ({error}); train it again") from None
 
@@ -108,7 +110,10 @@ class RunSpec:
 
     def build(self) -> OperatorModel:
         """The untrained model. Its weights are a function of the seed; the caller's random state does not change."""
-        cls = MODELS[self.model]
+        try:
+            cls = MODELS[self.model]
+        except UnknownName as error:
+            raise UserError(f"the run {self.name} {error.needed}") from None
         config = spec.build(cls.config_class, self.config, f"model {self.model}", stored=True)
         for key, value in self.config.items():
             if isinstance(value, int) and abs(value) > LARGEST_FIELD:
@@ -145,6 +150,8 @@ def identify(model: str | OperatorModel, task: Task, config: Mapping[str, Any], 
         cls = MODELS[model]
         cls.supports(setting)
         chosen, initial, name = cls.configure(setting, config), "", model
+        if not cls.trainable:
+            _refuse_options(model, given)
     else:
         if config:
             raise UserError("the model is built already; give config= with a model's name only")
@@ -160,6 +167,15 @@ def identify(model: str | OperatorModel, task: Task, config: Mapping[str, Any], 
         options=spec.to_dict(options_for(name, setting, **given)),
         initial=initial,
     )
+
+
+def _refuse_options(model: str, given: Mapping[str, Any]) -> None:
+    """Refuse training options for a model without gradient steps, which would ignore them; it may be given a seed."""
+    unused = spec.to_dict(TrainOptions(epochs=0))
+    keys = spec.keys_of(TrainOptions)
+    for key, value in spec.current_names(given, spec.renamed(TrainOptions), "training").items():
+        if key != "seed" and key in keys and str(value) != str(unused.get(keys[key])):
+            raise UserError(f"model '{model}' is fitted without gradient steps; it takes no {key}, got {key}={value}")
 
 
 def plan(

@@ -59,7 +59,7 @@ class Fit:
         self._val_scale = _scales(self._val_loss.to(val.device), val)
         self._val_kept = int((self._val_scale > 0).sum())
         if not self._val_kept:
-            raise UserError("the validation part has no samples, or u = 0 in all of them; try split=70:15:15")
+            raise UserError("the validation part has no samples, or u = 0 in all of them; use another split or dataset")
         self._totals = torch.zeros(2, dtype=torch.float64, device=self.device)  # train, validation
         self.learner = Learner(
             model=model,

@@ -15,6 +15,7 @@ import torch
 from torch import Tensor
 
 from spdebench.grids import Grid
+from spdebench.models.base import check_output
 
 
 class RelativeLoss:
@@ -52,6 +53,7 @@ class RelativeLoss:
         return torch.where(size > 0, 1 / size, torch.zeros_like(size))
 
     def errors(self, prediction: Tensor, target: Tensor) -> Tensor:
+        check_output(prediction, tuple(target.shape))
         return self.norm(prediction.float() - target)
 
     def __call__(self, prediction: Tensor, target: Tensor, scale: Tensor) -> Tensor:

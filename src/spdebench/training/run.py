@@ -23,6 +23,7 @@ import torch
 from torch.nn.modules.module import register_module_parameter_registration_hook
 
 from spdebench.data.generate import check_device
+from spdebench.display import Displayed, TableRows, facts
 from spdebench.equations import Equation
 from spdebench.errors import UserError
 from spdebench.metrics import Scores
@@ -35,14 +36,30 @@ from spdebench.training.folder import checkpoint_file, read_json, read_log, read
 from spdebench.training.identity import RunSpec, from_dict
 
 
-class Run:
+class Run(Displayed):
     """``run.scores``, ``run.log``, ``run.record``, ``run.model``, ``run.predict(u0, dw)``."""
 
     def __init__(self, path: Path, spec: RunSpec) -> None:
         self.path, self.spec = path, spec
 
-    def __repr__(self) -> str:
-        return f"Run({str(self.path)!r})"
+    def overview(self) -> tuple[str, TableRows]:
+        record = self.record if self.finished else None
+        score = record.scores.get("rel_l2") if record else None
+        ends = (
+            f" [{score.low:.4g}, {score.high:.4g}]"
+            if score and score.low is not None and score.high is not None
+            else ""
+        )
+        done = f"{len(self.log)} of {self.spec.options.get('epochs')} epochs"
+        return f"Run {self.path}", facts(
+            model=self.spec.model,
+            config=" ".join(f"{key}={value}" for key, value in self.spec.config.items()) or None,
+            equation=self.spec.equation,
+            parameters=record and record.parameters,
+            state="finished" if record else "trained, not tested" if self.trained else f"not finished, {done}",
+            best_epoch=record and f"{record.best_epoch} of {record.epochs}",
+            rel_l2_of_the_test_part=score and f"{score.value:.4g}{ends}",
+        )
 
     @property
     def name(self) -> str:

@@ -23,12 +23,12 @@ from spdebench.progress import Progress
 from spdebench.records import MetricValue, PartScores, Provenance, Record
 from spdebench.records.codec import decode
 from spdebench.tasks import Part
+from spdebench.tasks.task import LEAST_SCORED
 from spdebench.timing import wait_for_device
 from spdebench.training.folder import locked, write_json
 from spdebench.training.run import Run
 
 BATCH = 100  # the paper's batch for inference times
-LEAST = 3  # samples that are needed to score an ensemble
 
 
 def predict_part(model: OperatorModel, part: Part, *, progress: bool | None = False) -> Tensor:
@@ -143,7 +143,9 @@ def rounded(value: float) -> float:
 
 
 # --- other data than it was trained on ----------------------------------------------------------------------------
-def part_for(run: Run, data: Dataset | str | os.PathLike[str], name: str = "test", rows: slice | None = None) -> Part:
+def part_for(
+    run: Run, data: Dataset | str | os.PathLike[str], name: str = "test", rows: np.ndarray | None = None
+) -> Part:
     """Rows of a dataset as inputs of a run: the part called ``name`` in the run's split, or the ``rows`` given.
 
     Frames are sub-sampled as in the run's task; points only if that gives the grid that the run was trained on.
@@ -156,9 +158,8 @@ def part_for(run: Run, data: Dataset | str | os.PathLike[str], name: str = "test
         raise UserError(
             f"{dataset.path.name} has {len(dataset.times) - 1} intervals; the run takes every {task.every}th frame"
         )
-    if rows is not None:
-        chosen = np.arange(len(dataset))[rows]
-    else:
+    chosen = rows
+    if chosen is None:
         chosen = np.arange(len(dataset)) if name == "all" else task.rows(len(dataset))[name]
     equations = () if dataset.imported else (dataset.equation,)
     if not equations and run.task_setting.equation:
@@ -188,8 +189,8 @@ def score_on(run: Run, part: Part, label: str, *, device: str = "cpu") -> PartSc
     """
     run.record  # noqa: B018  (refuses a run that is not finished)
     check_part(run, part)
-    if len(part) < LEAST:
-        raise UserError(f"{label}: {len(part)} samples; at least {LEAST} are needed to score")
+    if len(part) < LEAST_SCORED:
+        raise UserError(f"{label}: {len(part)} samples; at least {LEAST_SCORED} are needed to score")
     datasets = tuple(d.identity for d in part.datasets)
     before = run.record.shifts.get(label)
     if before and (before.datasets, before.part, before.n) == (datasets, part.name, len(part)):

@@ -11,6 +11,7 @@ from typing import Any
 
 from spdebench.errors import UserError
 from spdebench.tasks import Task
+from spdebench.tasks.task import Source
 from spdebench.training.identity import identify
 from spdebench.training.loop import Diverged
 from spdebench.training.overrides import sort_overrides
@@ -39,7 +40,7 @@ def combinations(choices: Mapping[str, Sequence[Any]]) -> list[dict[str, Any]]:
 
 def sweep(
     model: str,
-    task: Task,
+    task: Task | Source | Sequence[Source],
     choices: Mapping[str, Sequence[Any]],
     *,
     out: str | os.PathLike[str] = "runs",
@@ -52,6 +53,7 @@ def sweep(
     ``options`` are further arguments of `train`. Each trial is the run that `train` makes, without its test: calling
     `train` with the same values later only tests it.
     """
+    task = task if isinstance(task, Task) else Task(task)
     trials = combinations(choices)
     requests = [sort_overrides(model, values) for values in trials]
     if any(request.task for request in requests):

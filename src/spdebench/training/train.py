@@ -6,7 +6,7 @@ import copy
 import os
 import shutil
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
@@ -22,6 +22,7 @@ from spdebench.models import OperatorModel
 from spdebench.models.features import Chunks, Prepared, fits, prepare_part
 from spdebench.progress import Progress
 from spdebench.tasks import Task
+from spdebench.tasks.task import LEAST_SCORED, Source, working_split
 from spdebench.training import checkpoints
 from spdebench.training.board import TensorBoardLog, require_tensorboard
 from spdebench.training.folder import Log, checkpoint_file, locked, read_json, sweep_up, write_json
@@ -30,7 +31,7 @@ from spdebench.training.loop import Fit, validation
 from spdebench.training.options import Loss, Precision, Scheduler, TrainOptions
 from spdebench.training.provenance import now, peak_memory_mb, provenance, start_memory_watch
 from spdebench.training.run import Run
-from spdebench.training.scoring import LEAST, finish
+from spdebench.training.scoring import finish
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -52,7 +53,7 @@ class ExecutionOptions:
 
 def train(
     model: str | OperatorModel,
-    task: Task,
+    task: Task | Source | Sequence[Source],
     *,
     out: str | os.PathLike[str] = "runs",
     device: str = "cpu",
@@ -88,16 +89,18 @@ def train(
     """Train on ``task.train``, choose the weights on ``task.val``, score once on ``task.test``; the run is a folder.
 
     ``model`` is a name (with ``config`` for its fields) or a model from `spdebench.model`, which is left as it is:
-    ``run.model`` is the trained one. ``resume=False`` starts an unfinished run from the beginning. ``test=False`` does
-    not read the test part; a later call with ``test=True`` only tests. ``pause`` is called after each epoch with the
-    seconds that another epoch and a checkpoint may take: if it returns True, the checkpoint is written and `Paused` is
-    raised. The arguments from ``epochs`` to ``compile`` are those of `TrainOptions`; None means the paper's value for
-    this model and data. Those from ``progress`` on are those of `ExecutionOptions`. ``old_names`` are options under
+    ``run.model`` is the trained one. Datasets or their files stand for their `Task`. ``resume=False`` starts an
+    unfinished run from the beginning. ``test=False`` does not read the test part; a later call with ``test=True`` only
+    tests. ``pause`` is called after each epoch with the seconds that another epoch and a checkpoint may take: if it
+    returns True, the checkpoint is written and `Paused` is raised. The arguments from ``epochs`` to ``compile`` are
+    those of `TrainOptions`; None means the paper's value for this model and data. Those from ``progress`` on are those
+    of `ExecutionOptions`. ``old_names`` are options under
     names that they once had.
     """
     given = {key: value for key, value in locals().items() if key in _OPTIONS and value is not None}
     execution, training = split_options({**given, **old_names})
     check_device(device)
+    task = task if isinstance(task, Task) else Task(task)
     if execution.tensorboard:
         require_tensorboard()
     identity = identify(model, task, config or {}, training)
@@ -140,10 +143,14 @@ def split_options(options: Mapping[str, Any]) -> tuple[ExecutionOptions, dict[st
 
 
 def _check_parts(task: Task, options: TrainOptions, test: bool) -> None:
+    n = task.spec.n or len(task.datasets[0])
     if options.epochs and not len(task.val):
-        raise UserError(f"the split {task.spec.split} leaves no sample for validation; try split=70:15:15")
-    if test and len(task.test) < LEAST:
-        raise UserError(f"the test part has {len(task.test)} samples; at least {LEAST} are needed to score")
+        raise UserError(f"{n} samples split {task.spec.split} leave none for validation; {working_split(n)}")
+    if test and len(task.test) < LEAST_SCORED:
+        raise UserError(
+            f"{n} samples split {task.spec.split} leave {len(task.test)} for the test, at least {LEAST_SCORED} are "
+            f"needed to score; {working_split(n)}"
+        )
 
 
 def _opened(run: Run) -> Run:

@@ -16,10 +16,10 @@ from spdebench.campaign.deadline import Deadline
 from spdebench.campaign.request import Campaign, campaigns
 from spdebench.campaign.run import Places, fill_missing
 from spdebench.campaign.status import chosen, status
-from spdebench.cli import status as verb
 from spdebench.cli.main import main
 from spdebench.data.making import in_the_making
 from spdebench.errors import UserError
+from spdebench.paper import catalogue
 from spdebench.records import store as records
 from tiny_tables import tiny_table
 
@@ -54,7 +54,7 @@ def test_done_failed_left_and_the_reason_goes_with_the_failure(where, monkeypatc
     assert [(r["table"], r["runs"], r["done"], r["failed"], r["left"]) for r in found.rows()] == [("tiny", 4, 0, 2, 2)]
     assert {r.reason for r in chosen(found.runs, "failed")} == {"it diverged at epoch 2"}
     assert found.seconds > 0
-    monkeypatch.setattr(verb, "find", lambda name: tiny_table())
+    monkeypatch.setattr(catalogue, "table", lambda name: tiny_table())
     words = ["--runs", where.runs, "--results", where.results, "--data", where.data]
     with pytest.raises(SystemExit) as caught:
         main(["status", *words])

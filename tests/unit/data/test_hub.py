@@ -281,3 +281,11 @@ def test_the_server_is_what_we_think(server):
     with urllib.request.urlopen(f"{server.address}/api/datasets/{REPO}/tree/main") as answer:
         tree = json.loads(answer.read())
     assert {e["path"]: "lfs" in e for e in tree}[NAME] is True
+
+
+def test_the_network_is_tried_before_a_card_is_computed(server, dataset, monkeypatch):
+    monkeypatch.setattr(hub, "card_facts", lambda *_: pytest.fail("the card was computed first"))
+    server.shutdown()
+    server.server_close()
+    with pytest.raises(UserError, match=r"cannot be reached.*nothing was uploaded"):
+        hub.push(dataset, Place("me/fresh", endpoint=server.address, token="t"))

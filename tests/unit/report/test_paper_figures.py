@@ -12,10 +12,10 @@ import torch
 
 from spdebench.campaign import plan
 from spdebench.campaign.run import Places, fill_missing
-from spdebench.cli import plot as plot_verb
 from spdebench.cli.main import main
 from spdebench.data import open_dataset
 from spdebench.errors import UserError
+from spdebench.paper import catalogue
 from spdebench.paper.base import dataset_of
 from spdebench.paper.catalogue import TABLES
 from spdebench.paper.fill import fill
@@ -188,7 +188,7 @@ def test_evolution_without_the_runs_folder_says_what_to_type(made):
 @pytest.fixture
 def small(monkeypatch):
     """The catalogue's figures replaced by the small ones."""
-    monkeypatch.setattr(plot_verb, "find", TINY.__getitem__)
+    monkeypatch.setattr(catalogue, "table", TINY.__getitem__)
     monkeypatch.setattr(build, "TABLES", tuple(TINY.values()))
 
 

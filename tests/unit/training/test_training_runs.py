@@ -363,9 +363,9 @@ def test_bad_requests_are_one_line(task, path, tmp_path, monkeypatch):
     ]:
         with pytest.raises(sb.UserError, match=message):
             sb.train("tiny", task, out=tmp_path, **given)
-    with pytest.raises(sb.UserError, match="no sample for validation"):
+    with pytest.raises(sb.UserError, match="leave none for validation; try split=28:6:6"):
         sb.train("tiny", Task(path, split="80:0:20"), out=tmp_path)
-    with pytest.raises(sb.UserError, match="test part has 2 samples; at least 3"):
+    with pytest.raises(sb.UserError, match="leave 2 for the test, at least 3 are needed to score; try split=4:1:3"):
         sb.train("tiny", Task(path, n=8), out=tmp_path)
     with pytest.raises(sb.UserError, match="needs initial data that vary"):
         sb.train("tiny", Task(path, "u0+xi"), out=tmp_path)

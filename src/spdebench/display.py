@@ -1,0 +1,51 @@
+"""Small tables for people: aligned text, and escaped HTML for notebooks."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from html import escape
+from typing import Any
+
+TableRows = Sequence[Mapping[str, Any]]
+
+
+def cell(value: Any) -> str:
+    """A value as text: numbers to four digits, ``-`` for None."""
+    if value is None:
+        return "-"
+    return f"{value:.4g}" if isinstance(value, float) else str(value)
+
+
+def aligned(rows: TableRows) -> list[str]:
+    """TableRows with the same keys as aligned lines, below a header and a rule."""
+    if not rows:
+        return []
+    lines = [[cell(value) for value in row.values()] for row in rows]
+    header = list(rows[0])
+    widths = [max(len(line[i]) for line in [header, *lines]) for i in range(len(header))]
+    shown = [header, ["-" * w for w in widths], *lines]
+    return ["  ".join(text.ljust(w) for text, w in zip(line, widths, strict=True)).rstrip() for line in shown]
+
+
+class Displayed:
+    """An object that shows itself as a title and a small table: ``repr`` as text, in notebooks as HTML."""
+
+    def overview(self) -> tuple[str, TableRows]:
+        """The title and the rows; they must be cheap to find."""
+        raise NotImplementedError
+
+    def __repr__(self) -> str:
+        title, rows = self.overview()
+        return "\n".join([title, *(f"  {line}" for line in aligned(rows))])
+
+    def _repr_html_(self) -> str:
+        title, rows = self.overview()
+        lines = ["".join(f"<td>{escape(cell(value))}</td>" for value in row.values()) for row in rows]
+        header = "".join(f"<th>{escape(key)}</th>" for key in (rows[0] if rows else ()))
+        body = "".join(f"<tr>{line}</tr>" for line in lines)
+        return f"<table><caption>{escape(title)}</caption><thead><tr>{header}</tr></thead><tbody>{body}</tbody></table>"
+
+
+def facts(**values: Any) -> TableRows:
+    """TableRows of two columns, one for each fact that is not None."""
+    return [{"field": key.replace("_", " "), "value": value} for key, value in values.items() if value is not None]

@@ -1,0 +1,114 @@
+"""Mistakes in an equation, model, metric or scheme of the user's own are told in one line."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+import torch
+
+import spdebench as sb
+from spdebench.metrics.base import METRICS
+from spdebench.models.base import MODELS
+
+
+@pytest.fixture(autouse=True)
+def registries():
+    """What a test declares is forgotten at its end."""
+    known = [(each, dict(each._items)) for each in (METRICS, MODELS) if list(each)]
+    yield
+    for each, items in known:
+        each._items.clear()
+        each._items.update(items)
+
+
+@pytest.fixture(scope="module")
+def data(tmp_path_factory) -> Path:
+    phi = sb.equation("phi41", points=16, frames=10, steps=10, truncation=8)
+    return sb.generate(phi, n=20, out=tmp_path_factory.mktemp("data"))
+
+
+def test_a_missing_method_is_named_with_its_signature():
+    with pytest.raises(sb.UserError, match=r"equation 'e1': class E1 has no method symbol\(self, grid: Grid, device"):
+
+        class E1(sb.Equation, name="e1"):
+            def initial(self, grid, seed, samples, device="cpu"): ...
+
+    with pytest.raises(
+        sb.UserError, match=r"model 'm1': class M1 has no method forward\(self, features: Features\) ->"
+    ):
+
+        class M1(sb.OperatorModel, name="m1"):
+            def prepare(self, batch): ...
+
+    with pytest.raises(sb.UserError, match=r"metric 'k1': class K1 has no method measure\(self, pair: Pair, \*, sam"):
+
+        class K1(sb.Metric, name="k1"):
+            pass
+
+    with pytest.raises(sb.UserError, match=r"scheme 's1': class S1 has no method field\(self, state: State\)"):
+
+        class S1(sb.Scheme, name="s1"):
+            pass
+
+
+class Scaled(sb.OperatorModel):
+    """w dW, with a mistake in the shape that subclasses make."""
+
+    title = "Scaled"
+
+    def __init__(self, setting, config):
+        super().__init__(setting, config)
+        self.w = torch.nn.Parameter(torch.ones(1))
+
+    def prepare(self, batch):
+        return {"dw": batch.dw}
+
+
+def test_a_wrong_output_shape_is_told_with_the_expected_one(data, tmp_path):
+    class NoFirstFrame(Scaled, name="no_first_frame"):
+        def forward(self, features):
+            return self.w * features["dw"][:, 1:]
+
+    class OnePoint(Scaled, name="one_point"):  # would be broadcast
+        def forward(self, features):
+            return self.w * features["dw"][..., :1]
+
+    class NoTensors(Scaled, name="no_tensors"):
+        def prepare(self, batch):
+            return [batch.dw]
+
+        def forward(self, features): ...
+
+    for model, expected, got in (("no_first_frame", 11, r"10, 16\)"), ("one_point", 11, r"11, 1\)")):
+        with pytest.raises(sb.UserError, match=rf"must return u .*, {expected}, 16\); it returned \(\d+, {got}"):
+            sb.train(model, data, out=tmp_path, epochs=1, progress=False)
+        with pytest.raises(sb.UserError, match=f"model '{model}' must return u"):
+            task = sb.Task(data)
+            sb.model(model, task).predict(task.val.batch())
+    with pytest.raises(sb.UserError, match="prepare must return a dictionary of tensors, it returned"):
+        sb.train("no_tensors", data, out=tmp_path, epochs=1, progress=False)
+
+
+def test_a_metric_may_return_a_number(data):
+    class Number(sb.Metric, name="number"):
+        def measure(self, pair, *, samples=True):
+            return torch.tensor(3.5)
+
+    class Array(sb.Metric, name="array"):
+        def measure(self, pair, *, samples=True):
+            return torch.zeros(4)
+
+    ds = sb.open_dataset(data)
+    assert sb.evaluate(ds.u, ds.u, ds.grid, metrics=["number"])["number"].value == 3.5
+    with pytest.raises(
+        sb.UserError, match=r"metric 'array' must return a number or a Measurement.*Tensor of shape \(4"
+    ):
+        sb.evaluate(ds.u, ds.u, ds.grid, metrics=["array"])
+
+
+def test_names_and_files_stand_for_equations_and_tasks(data, tmp_path):
+    path = sb.generate("phi41", n=2, out=tmp_path)
+    assert sb.open_dataset(path).equation == sb.equation("phi41")
+    run = sb.train("mean", str(data), out=tmp_path)
+    assert run.finished and run.spec == sb.train("mean", sb.Task(data), out=tmp_path).spec
