@@ -55,3 +55,14 @@ def test_a_wrong_plan_in_a_file_is_refused(run: Run) -> None:
     state["weights"] = state["weights"][:-1]
     with pytest.raises(RuntimeError, match="coefficients"):
         run.spec.build().load_state_dict(state)
+
+
+@pytest.mark.parametrize(
+    "plan", [{"stages": 0, "history": 10**12}, {"stages": 10**9}, {"groups": ["none"]}, {"groups": 3}, {"other": 1}, []]
+)
+def test_a_hostile_plan_in_a_file_is_refused_at_once(run: Run, plan: object) -> None:
+    assert isinstance(run.model, StepModel)
+    text = json.dumps({**run.model.description, "plan": plan}).encode()
+    state = {**run.model.state_dict(), "found": torch.frombuffer(bytearray(text), dtype=torch.uint8)}
+    with pytest.raises(RuntimeError, match="do not fit what was chosen"):
+        run.spec.build().load_state_dict(state)

@@ -23,6 +23,8 @@ from typing import Any, ClassVar
 import torch
 from torch import Tensor
 
+from spdebench import spec
+from spdebench.errors import UserError
 from spdebench.grids import Grid
 from spdebench.models.base import Config, Features, OperatorModel
 from spdebench.models.step.choose import Search, Sizes, held_out
@@ -114,15 +116,17 @@ class StepModel(OperatorModel, name="step"):
     @property
     def description(self) -> dict[str, Any]:
         """The chosen plan, its error on validation, the plans that were tried, and notes on those that diverged."""
-        return json.loads(bytes(self.found.cpu().tolist())) if len(self.found) else {}
+        return dict(spec.loads(bytes(self.found.cpu().tolist()), allow_nan=True)) if len(self.found) else {}
 
     @property
     def plan(self) -> Plan:
         """What was chosen; before a fit the plan that the search begins with."""
         if not len(self.found):
             return Plan()
-        values = self.description["plan"]
-        return Plan(**{**values, "groups": tuple(values["groups"])})
+        plan = spec.build(Plan, self.description["plan"], "the chosen plan")
+        if not (1 <= plan.stages <= self.config.stages and 0 <= plan.history <= self.config.history):
+            raise ValueError(f"{plan.stages} stages and {plan.history} earlier frames are beyond the configuration")
+        return plan
 
     def coefficients(self) -> dict[str, Tensor]:
         """c_j(k) by the name of the term: those of the first stage, a regression on u_n and dw_{n+1} alone."""
@@ -185,7 +189,7 @@ class StepModel(OperatorModel, name="step"):
         super()._load_from_state_dict(state_dict, prefix, *args)
         try:
             self.stepper()
-        except (ValueError, KeyError, TypeError, RuntimeError, AttributeError) as error:
+        except (UserError, ValueError, KeyError, TypeError, RuntimeError, AttributeError) as error:
             raise RuntimeError(f"the coefficients do not fit what was chosen ({error})") from None
 
 
