@@ -23,6 +23,7 @@ MODELS = {
     "mean": ({}, {}),
     "linear": ({"kernel": "exact"}, {}),
     "trees": ({"kernel": "exact"}, {}),
+    "step": ({}, {}),
     "fno": ({"width": 16, "layers": 2, "modes": (16, 9)}, {"epochs": 15, "learning_rate": 4e-3}),
     "nspde": ({"hidden": 16, "modes": (32, 25)}, {"epochs": 25, "learning_rate": 5e-3}),
     "dlr-net": ({"kernel": "exact"}, {"epochs": 15, "learning_rate": 1e-2, "batch_size": 20}),
@@ -46,7 +47,7 @@ def main() -> None:
     for kind in ("solution", "statistics"):
         report.save(report.KINDS[kind][0](data), OUT / f"{kind}.png")
 
-    print("4. train: three models and three baselines; 280 training, 60 validation and 60 test samples")
+    print("4. train: three models and four baselines; 280 training, 60 validation and 60 test samples")
     task = sb.Task(data)
     rows = []
     for name, (config, options) in MODELS.items():
