@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from spdebench.metrics.floors import floors
     from spdebench.models import MODELS, Config, OperatorModel, build, model
     from spdebench.noise import Wiener
+    from spdebench.paper import TABLES, Table, register_table
     from spdebench.signatures import signature
     from spdebench.solvers import SCHEMES, Scheme, simulate, solve
     from spdebench.tasks import Batch, Setting, Task
@@ -45,6 +46,7 @@ __all__ = [
     "METRICS",
     "MODELS",
     "SCHEMES",
+    "TABLES",
     "Batch",
     "Config",
     "Dataset",
@@ -58,6 +60,7 @@ __all__ = [
     "Run",
     "Scheme",
     "Setting",
+    "Table",
     "Task",
     "UserError",
     "Wiener",
@@ -72,6 +75,7 @@ __all__ = [
     "model",
     "open_dataset",
     "open_run",
+    "register_table",
     "signature",
     "simulate",
     "solve",
@@ -89,6 +93,7 @@ _HOMES = {
     "metrics": ("METRICS", "Measurement", "Metric", "Pair", "compare", "evaluate", "floors"),
     "models": ("MODELS", "Config", "OperatorModel", "build", "model"),
     "noise": ("Wiener",),
+    "paper": ("TABLES", "Table", "register_table"),
     "signatures": ("signature",),
     "solvers": ("SCHEMES", "Scheme", "simulate", "solve"),
     "tasks": ("Batch", "Setting", "Task"),

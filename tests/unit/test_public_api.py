@@ -27,4 +27,5 @@ def test_what_an_extension_derives_from_is_exported():
     for registry, base in ((sb.EQUATIONS, sb.Equation), (sb.MODELS, sb.OperatorModel), (sb.METRICS, sb.Metric)):
         assert all(issubclass(registry[name], base) for name in registry)
     assert all(issubclass(sb.SCHEMES[name], sb.Scheme) for name in sb.SCHEMES)
+    assert all(isinstance(table, sb.Table) for table in sb.TABLES) and callable(sb.register_table)
     assert all(issubclass(sb.MODELS[name].config_class, sb.Config) for name in sb.MODELS)
