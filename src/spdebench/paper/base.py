@@ -125,17 +125,12 @@ class Want:
         return _PLANNED[key]
 
     def for_model(self, name: str) -> Want:
-        """The same number of another model with its recommended settings; left out if it does not support the data."""
-        return dataclasses.replace(
-            self,
-            model=name,
-            row=published.title(name),
-            config={},
-            options={},
-            published=None,
-            optional=True,
-            figure_data=(),
-        )
+        """The same number of another model: its recommended configuration, the training options of this number.
+
+        It is left out if the model does not support the data.
+        """
+        row = published.title(name)
+        return dataclasses.replace(self, model=name, row=row, config={}, published=None, optional=True, figure_data=())
 
     def columns(self) -> dict[str, str]:
         """The columns of this number in the published csv."""

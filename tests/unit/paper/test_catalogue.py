@@ -57,6 +57,14 @@ def test_a_model_from_outside_gets_a_row_when_asked(outside):
     assert [c.row for c in narrow.cells(1)] == ["NSPDE", "GT"]
 
 
+def test_a_row_from_outside_has_the_training_options_of_its_number(outside):
+    table = dataclasses.replace(
+        small(), wants=tuple(dataclasses.replace(w, options={"epochs": 3}) for w in small().wants)
+    )
+    rows = [w for w in table.with_models([outside]).wants if w.model == outside]
+    assert rows and all(w.options == {"epochs": 3} and w.config == {} for w in rows)
+
+
 def test_a_model_from_outside_has_a_row_once_it_has_records(outside):
     assert outside not in fill(small(), {}, 1).rows
     cells = small().with_models([outside]).cells(1)
