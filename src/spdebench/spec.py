@@ -46,13 +46,17 @@ def _fields_of(cls: Any) -> dict[str, Any]:
 @functools.cache
 def keys_of(cls: Any) -> dict[str, str]:
     """Field name -> its key in canonical JSON and in files, in declaration order."""
-    return {f.name: str(f.metadata.get("key", f.name)) for f in dataclasses.fields(cls) if f.init}
+    return {f.name: _key(f) for f in dataclasses.fields(cls) if f.init}
+
+
+def _key(field: dataclasses.Field[Any]) -> str:
+    return str(field.metadata.get("key", field.name))
 
 
 def to_dict(instance: Any) -> dict[str, Any]:
     """The fields of a dataclass by their keys in files; a new field that has its legacy value is left out."""
     return {
-        str(f.metadata.get("key", f.name)): _plain(value)
+        _key(f): _plain(value)
         for f in dataclasses.fields(instance)
         if not _is_legacy(f, value := getattr(instance, f.name))
     }

@@ -15,15 +15,9 @@ import numpy as np
 import pytest
 
 import spdebench as sb
-from spdebench.cli.main import main
+from command_line import call
 
 TINY = ["points=16", "truncation=8", "steps=10", "frames=10"]
-
-
-def call(*words: str) -> int:
-    with pytest.raises(SystemExit) as caught:
-        main(list(words))
-    return int(caught.value.code or 0)
 
 
 @pytest.fixture

@@ -11,16 +11,10 @@ import numpy as np
 import pytest
 
 import spdebench as sb
-from spdebench.cli.main import main
+from command_line import call
 from spdebench.metrics.base import METRICS
 
 SMALL = {"points": 16, "frames": 10, "steps": 10, "truncation": 8}
-
-
-def call(*words: object) -> int:
-    with pytest.raises(SystemExit) as caught:
-        main([str(word) for word in words])
-    return int(caught.value.code or 0)
 
 
 @pytest.fixture(scope="module")

@@ -8,16 +8,14 @@ import json
 
 import pytest
 
-from spdebench.cli.main import main
+import command_line
 from spdebench.paper import catalogue
 from spdebench.paper.catalogue import TABLES
 from tiny_tables import tiny_table
 
 
 def call(*words: str) -> int:
-    with pytest.raises(SystemExit) as caught:
-        main(["table", *words])
-    return int(caught.value.code or 0)
+    return command_line.call("table", *words)
 
 
 @pytest.fixture

@@ -14,16 +14,10 @@ import pytest
 import torch
 
 import spdebench as sb
-from spdebench.cli.main import main
+from command_line import call
 
 EPOCHS = 400
 SMALL = ["width=8", "branch_depth=2", "trunk_depth=2", "batch_size=8", "early_stop_patience=0"]
-
-
-def call(*words: object) -> int:
-    with pytest.raises(SystemExit) as caught:
-        main([str(word) for word in words])
-    return int(caught.value.code or 0)
 
 
 @pytest.fixture(scope="module")
