@@ -10,15 +10,16 @@ from dataclasses import dataclass
 import torch
 
 from spdebench.campaign.plan import Job
-from spdebench.campaign.rates import volume
+from spdebench.campaign.rates import slowdown, volume
 from spdebench.engines import Need
+from spdebench.models import MODELS
 from spdebench.records import Records
 
 PROCESS = 700 << 20  # bytes of a process that has loaded what training needs
 CUDA = 2 << 30  # what CUDA's libraries take of main memory besides, about
 COPIES = 12  # copies of the training part that a run on the host is assumed to need, where no record says it
 MARGIN = 1.2  # over the peak memory of runs of the same kind
-UNPUBLISHED = 0.1  # how many published numbers a run counts for that no published number needs
+UNPUBLISHED = 0.1  # how many published numbers a run counts for that no published number and no leaderboard needs
 
 
 @dataclass(frozen=True)
@@ -48,7 +49,8 @@ class Needs:
     """The `Need` of a job on a device, ``per_gpu`` runs sharing a GPU at most.
 
     ``seeds_first``: the first seed of every cell comes before any second one; otherwise the longest runs start first.
-    ``thrifty``: within a seed, runs with the most published numbers per second come first, as a budget wants it.
+    ``thrifty``: within a seed, runs with the most numbers (published, or of a leaderboard) per second come first, as a
+    budget wants it.
     """
 
     def __init__(self, records: Records, per_gpu: int = 1, *, seeds_first: bool = True, thrifty: bool = False) -> None:
@@ -66,6 +68,14 @@ class Needs:
         stage = 1 + job.seed if job.trained else 0
         return (stage, job.seconds / max(job.numbers, UNPUBLISHED)) if self.thrifty else (stage,)
 
+    def _sharing(self, job: Job) -> int:
+        """How many runs share the GPU with this one, itself included."""
+        return 1 if job.trained and MODELS[job.spec.model].fills_gpu else self.per_gpu
+
+    def seconds(self, job: Job, device: str) -> float:
+        """About how long the run takes while others share its GPU."""
+        return job.seconds * slowdown(self._sharing(job), device)
+
     def of(self, job: Job, device: str) -> Need:
         kind = device.partition(":")[0]
         known = self._peaks.get(_key(job.spec.model, str(job.spec.datasets[0].get("equation")), kind))
@@ -73,7 +83,7 @@ class Needs:
         rank = self.rank(job)
         data = int(4e6 * volume(job.spec.datasets, job.spec.task))
         if kind == "cuda":
-            share = max(1 / self.per_gpu, (peak or 0.0) / _gpu_bytes(device))
+            share = max(1 / self._sharing(job), (peak or 0.0) / _gpu_bytes(device))
             return Need(PROCESS + CUDA + 3 * data, min(1.0, share), job.seconds, rank, device)
         return Need(int(peak or PROCESS + COPIES * data), 0.0, job.seconds, rank)
 

@@ -30,7 +30,8 @@ class Job:
     """One run: ``done`` (in the records), ``finished`` (only in its folder), ``begun`` or ``missing``.
 
     ``shifts`` are further datasets, by label, on which it is still to be scored; ``figure_data`` what its record still
-    lacks for figures; ``seconds`` what is left to do; ``numbers`` how many published numbers wait for it.
+    lacks for figures; ``seconds`` what is left to do; ``numbers`` how many published numbers
+    and leaderboard cells wait for it.
     """
 
     spec: AnySpec
@@ -63,7 +64,7 @@ def jobs(cells: Iterable[Cell], records: Records, runs: str | Path = "runs", dev
     for cell in cells:
         for place, run in enumerate(cell.runs):
             wanted.setdefault(run.digest, run)
-            numbers[run.digest] += cell.published is not None
+            numbers[run.digest] += cell.published is not None or cell.leaderboard
             shown[run.digest] |= dict.fromkeys(wanted_of_run(cell.figure_data, place))
             if cell.shift is not None:
                 shifts[run.digest][cell.part] = cell.shift

@@ -26,7 +26,17 @@ from spdebench.tasks import TaskSpec
 from spdebench.training.solver_row import SOLVER
 
 SHARE = 0.5  # of the allowed epochs that a run is assumed to take before it stops early
+SHARING = 0.75  # of its time that a run takes longer for each further run on its GPU
 ONCE = 5.0  # seconds that a model without training is assumed to take
+
+
+def slowdown(runs: int, device: str = "cuda") -> float:
+    """1 + 0.75 (k - 1): how much longer a run takes while k runs share its GPU.
+
+    Measured on an H200 with its multi-process service: six runs side by side took 3.7 to 5.6 times as long each, so
+    that six together gain a factor of 1.1 to 1.6 over one after the other. On processors runs do not share a core.
+    """
+    return 1 + SHARING * (runs - 1) if device.startswith("cuda") else 1.0
 
 
 @cache

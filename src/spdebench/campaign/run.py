@@ -2,7 +2,8 @@
 soon as it is finished. Whatever stops a campaign, the same command continues it.
 
 Models without training come first, then the first seed of every cell: the longest runs first, or with a budget those
-with the most published numbers per second. On a cluster without a budget the longest runs simply start first.
+with the most published numbers per second. With ``portable`` an unfinished run of a small model is carried to another
+machine, and a larger one only starts if it can end. On a cluster without a budget the longest runs simply start first.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from spdebench.campaign.deadline import FOREVER, Deadline, OutOfTime, until
 from spdebench.campaign.exclusive_timing import others_running, reserved_seconds, time_exclusively
 from spdebench.campaign.needs import Needs, RunSettings
 from spdebench.campaign.plan import Job
+from spdebench.campaign.portable import SMALL_MODEL, export
 from spdebench.campaign.request import Campaign
 from spdebench.data import DatasetSpec, generate, open_dataset
 from spdebench.data.generate import check_folder, check_where
@@ -67,6 +69,8 @@ class Unit:
     need: engines.Need = field(default_factory=engines.Need)
     patient: bool = False  # whether to wait for another process that makes this run
     figure_data: tuple[str, ...] = ()
+    seconds: float = 0.0  # about how long it takes on this device, shared with others
+    portable: bool = False  # whether only small models may be paused, because this machine will be gone
 
 
 @dataclass(frozen=True)
@@ -95,8 +99,12 @@ def fill_missing(
     budget: float | None = None,
     report: Report | None = None,
     campaign: Campaign | None = None,
+    portable: str | Path | None = None,
 ) -> list[RunOutcome]:
-    """Make every run that is not done, as far as the ``budget`` (seconds) goes."""
+    """Make every run that is not done, as far as the ``budget`` (seconds) goes.
+
+    After each run and at the end ``portable``, a folder, gets all that another machine needs to continue.
+    """
     for device in places.devices:
         check_where(device, settings.engine)
     store.check_writable(places.results)
@@ -104,8 +112,14 @@ def fill_missing(
     deadline = Deadline.after(FOREVER if budget is None else budget)
     outcomes: list[RunOutcome] = []
 
+    def carry() -> None:
+        if portable is not None:
+            export(portable, places.results, places.runs)
+
     def say(outcome: RunOutcome) -> None:
         outcomes.append(outcome)
+        if outcome.state != "left":
+            carry()
         if report:
             report(outcome)
 
@@ -126,9 +140,11 @@ def fill_missing(
         thrifty=thrifty,
     )
     units = _units(rest, places, settings, deadline.earlier(reserve), needs)
+    units = [replace(unit, portable=portable is not None) for unit in units]
     busy = _run(units, settings, say)
     _run([replace(unit, patient=True) for unit in units if unit.spec.name in busy], settings, say)
     time_exclusively(todo, places.runs, places.results, places.devices, settings.engine, deadline)
+    carry()
     return outcomes
 
 
@@ -146,6 +162,7 @@ def _units(rest: Sequence[Job], places: Places, settings: RunSettings, deadline:
             progress=settings.progress and settings.exclusive,
             need=needs.of(job, devices[k % len(devices)]),
             figure_data=job.figure_data,
+            seconds=needs.seconds(job, devices[0]),
         )
         for k, job in enumerate(sorted(rest, key=lambda j: (needs.rank(j), -j.seconds)))
     ]
@@ -184,6 +201,8 @@ def work(unit: Unit) -> RunOutcome:
         return RunOutcome(name, "left")
     if not unit.patient and engines.held(folder):
         return RunOutcome(name, "busy")
+    if unit.portable and unit.seconds > unit.deadline.left and not small_model(unit.spec):
+        return RunOutcome(name, "left")
     with suppress(OSError):
         (folder / FAILED).unlink(missing_ok=True)
     try:
@@ -201,6 +220,11 @@ def work(unit: Unit) -> RunOutcome:
     exclusive = unit.exclusive and not others_running(unit.places.runs, name)
     timed = replace(record, exclusive_timing=exclusive, shared_device=not exclusive)
     return _add(timed, unit.places, time.monotonic() - start)
+
+
+def small_model(spec: AnySpec) -> bool:
+    """Whether an unfinished run of this model can be carried to another machine."""
+    return isinstance(spec, RunSpec) and spec.build().counts()["real"] <= SMALL_MODEL
 
 
 def _failed(unit: Unit, reason: str, seconds: float = 0.0, trace: str = "") -> RunOutcome:

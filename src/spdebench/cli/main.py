@@ -15,6 +15,7 @@ from spdebench.cli import (
     doctor,
     evaluate,
     generate,
+    merge,
     plot,
     predict,
     report,
@@ -47,6 +48,7 @@ app.command("evaluate")(evaluate.evaluate)
 app.command("predict")(predict.predict)
 app.command("sweep")(sweep.sweep)
 app.command("table")(table.table)
+app.command("merge")(merge.merge)
 app.command("status")(status.status)
 app.command("plot")(plot.plot)
 app.command("report")(report.report)

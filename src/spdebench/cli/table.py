@@ -12,6 +12,7 @@ import typer
 from spdebench.cli.output import Engine, Json, duration, print_json, print_table, size
 from spdebench.errors import UserError, unknown
 from spdebench.progress import Progress
+from spdebench.registry import command
 
 if TYPE_CHECKING:
     from spdebench.campaign import plan
@@ -26,7 +27,9 @@ def table(
     name: Annotated[str, typer.Argument(help="A table or figure; 'all'; 'list' lists them.")],
     plan_only: Annotated[bool, typer.Option("--plan", help="Say what is done and missing, and what it costs.")] = False,
     run: Annotated[bool, typer.Option("--run", help="Make the missing runs.")] = False,
-    budget: Annotated[str, typer.Option(help="Time for --run, such as 25m or 1h30m.")] = "",
+    budget: Annotated[
+        str, typer.Option(help="Time for --run, such as 25m or 1h30m; with --plan: list what would be made in it.")
+    ] = "",
     only: Annotated[str, typer.Option(help="Only these rows: models or parts of labels, with commas.")] = "",
     seeds: Annotated[int, typer.Option(help="Training seeds of each cell.")] = 3,
     edition: Annotated[str, typer.Option(help="Which edition of the data: paper or converged.")] = "paper",
@@ -41,6 +44,10 @@ def table(
     jobs: Annotated[int | None, typer.Option(help="Runs side by side (local: 1; ray: what the cluster holds).")] = None,
     engine: Engine = "local",
     per_gpu: Annotated[int, typer.Option(help="Runs that share a GPU (0: --jobs decides; on a cluster 1).")] = 0,
+    portable: Annotated[
+        Path | None,
+        typer.Option(help="Folder for 'spdebench merge' elsewhere: new records and unfinished runs of small models."),
+    ] = None,
     as_json: Json = False,
 ) -> None:
     """Show a table of the paper, our numbers next to the published ones; plan or make the runs that it lacks."""
@@ -48,6 +55,7 @@ def table(
     from spdebench.campaign.needs import RunSettings
     from spdebench.campaign.request import Campaign
     from spdebench.campaign.run import Places
+    from spdebench.campaign.schedule import schedule_facts
     from spdebench.data.generate import device_kind
     from spdebench.paper.catalogue import TABLES
     from spdebench.paper.catalogue import table as find
@@ -57,7 +65,7 @@ def table(
         rows = [{"name": t.name, "kind": t.kind, "paper": t.source, "title": t.title} for t in TABLES]
         print_json(rows) if as_json else print_table(rows)
         return
-    _check(plan_only, run, budget, format, edition, jobs)
+    _check(plan_only, run, budget, format, edition, jobs, portable)
     _check_engine(run, engine, per_gpu, device)
     settings = RunSettings(jobs, engine, per_gpu, progress=sys.stderr.isatty() and not as_json)
     devices = tuple(device.split(","))
@@ -72,33 +80,39 @@ def table(
     cells = plan.cells_of(chosen, seeds, which)
     kept = plan.cells_of(chosen, seeds, which, only)
     todo = plan.jobs(kept, known, runs, devices[0])
+    seconds = plan.seconds_of(budget) if budget else None
     if plan_only:
         facts = plan.overview(kept, todo, data)
+        if seconds is not None:
+            facts["schedule"] = schedule_facts(todo, known, settings, devices, seconds)
         if as_json:
             published = [p for p in plan.published_status(cells, known) if p["table"] in {t.source for t in chosen}]
             print_json(facts | {"published": published})
         else:
-            _say_plan(facts, data, jobs or 1)
+            _say_plan(facts, data, jobs or 1, device)
         return
-    seconds = plan.seconds_of(budget) if budget else None
     places = Places(str(data), str(runs), str(results), devices)
     names = tuple(each.name for each in chosen)
     campaign = Campaign(tables=names, seeds=seeds, edition=which, only=only, device=devices[0])
-    outcomes = _run(todo, places, settings, campaign, seconds, as_json)
+    outcomes = _run(todo, places, settings, campaign, seconds, as_json, portable)
     if name != "all" and not as_json:
         _show(chosen, store.read(results), seeds, which, only, format, False)
     if any(o.state in ("failed", "unrecorded") for o in outcomes):
         raise typer.Exit(1)
 
 
-def _check(plan_only: bool, run: bool, budget: str, format: str, edition: str, jobs: int | None) -> None:
+def _check(
+    plan_only: bool, run: bool, budget: str, format: str, edition: str, jobs: int | None, portable: Path | None
+) -> None:
     from spdebench.paper.base import EDITIONS
     from spdebench.report.tables import FORMATS
 
     if plan_only and run:
         raise UserError("--plan and --run do not go together; look at --plan first, then type --run")
-    if budget and not run:
-        raise UserError("--budget goes with --run")
+    if budget and not run and not plan_only:
+        raise UserError("--budget goes with --run or --plan")
+    if portable is not None and not run:
+        raise UserError("--portable goes with --run")
     if jobs is not None and jobs < 1:
         raise UserError(f"--jobs must be at least 1, got {jobs}")
     if format not in FORMATS:
@@ -138,7 +152,9 @@ def _show(
         typer.echo(out, nl=format != "csv" and k + 1 < len(filled))
 
 
-def _say_plan(facts: dict[str, Any], data: Path, workers: int) -> None:
+def _say_plan(facts: dict[str, Any], data: Path, workers: int, device: str) -> None:
+    from spdebench.campaign.rates import slowdown
+
     rows = [*facts["tables"], facts["total"]]
     print_table([{k: v for k, v in row.items() if k != "seconds"} | {"time": duration(row["seconds"])} for row in rows])
     if len(facts["tables"]) > 1:
@@ -146,12 +162,30 @@ def _say_plan(facts: dict[str, Any], data: Path, workers: int) -> None:
     if missing := len(facts["datasets"]["missing"]):
         typer.echo(f"{missing} datasets are to be made first, about {size(facts['datasets']['bytes'])} in {data}")
     if left := facts["total"]["seconds"]:
-        aside = f" ({duration(left / workers)} if {workers} side by side do not slow each other)" if workers > 1 else ""
+        shared = left * slowdown(workers, device) / workers
+        aside = f" ({duration(shared)} with {workers} side by side)" if workers > 1 else ""
         typer.echo(f"about {duration(left)} are left{aside}; next: the same command with --run instead of --plan")
+    if "schedule" in facts:
+        _say_schedule(facts["schedule"])
+
+
+def _say_schedule(planned: list[dict[str, Any]]) -> None:
+    """The runs that a budget would make, in the order in which they start."""
+    ending = [row for row in planned if row["ends"]]
+    times = ("starts at", "takes")
+    print_table([{k: duration(v) if k in times else v for k, v in row.items()} for row in planned])
+    numbers = sum(int(row["numbers"]) for row in ending)
+    typer.echo(f"within the budget {len(ending)} runs would end, for {numbers} published numbers or leaderboard cells")
 
 
 def _run(
-    todo: list[plan.Job], places: Places, settings: RunSettings, campaign: Campaign, budget: float | None, as_json: bool
+    todo: list[plan.Job],
+    places: Places,
+    settings: RunSettings,
+    campaign: Campaign,
+    budget: float | None,
+    as_json: bool,
+    portable: Path | None,
 ) -> list[RunOutcome]:
     """Make what is missing; one line per run."""
     from spdebench.campaign.run import fill_missing
@@ -168,7 +202,9 @@ def _run(
             if not as_json and outcome.state != "left":
                 typer.echo(f"{bar.done}/{len(left)} {_line(outcome)}")
 
-        outcomes = fill_missing(todo, places, settings, budget=budget, report=report, campaign=campaign)
+        outcomes = fill_missing(
+            todo, places, settings, budget=budget, report=report, campaign=campaign, portable=portable
+        )
     states = Counter(o.state for o in outcomes)
     if as_json:
         print_json({"outcomes": [{"name": o.name, "state": o.state, "message": o.message} for o in outcomes]})
@@ -176,6 +212,8 @@ def _run(
         typer.echo(", ".join(f"{n} {state}" for state, n in states.items()))
         if states["paused"] or states["left"]:
             typer.echo("the budget is used up; the same command continues")
+    if portable is not None and not as_json:
+        typer.echo(f"next, where the records are kept: {command(f'merge {portable}')}")
     return outcomes
 
 

@@ -70,6 +70,7 @@ class OperatorModel(nn.Module):
     causal: ClassVar[bool] = False  # u(t) depends only on noise up to t; a contract test measures it
     any_grid: ClassVar[bool] = False  # it can predict on a grid other than that of the training data
     trainable: ClassVar[bool] = True  # False: calibrate fits the model, without gradient steps
+    fills_gpu: ClassVar[bool] = False  # training keeps a GPU busy by itself: runs side by side gain nothing
     streams: ClassVar[bool] = False  # fitted by calibrate_stream, chunk by chunk; its data are never held whole
     costly_features: ClassVar[bool] = False  # features are worth caching on disk between runs
 

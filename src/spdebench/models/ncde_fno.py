@@ -208,6 +208,7 @@ class NCDEFNO(DrivenModel, name="ncde-fno"):
     """
 
     title = "NCDE-FNO"
+    fills_gpu = True
     config_class = NCDEFNOConfig
     any_grid = True
 

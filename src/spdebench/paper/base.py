@@ -162,6 +162,7 @@ class Cell:
     published_std: float | None = None
     published_keys: tuple[int, ...] = ()
     figure_data: tuple[str, ...] = ()
+    leaderboard: bool = False
 
     @property
     def label(self) -> str:
@@ -171,7 +172,10 @@ class Cell:
 
 @dataclass(frozen=True, kw_only=True)
 class Table:
-    """A table or figure. ``source`` is its label in the paper; ``draw`` are the commands that draw it."""
+    """A table or figure. ``source`` is its label in the paper; ``draw`` are the commands that draw it.
+
+    ``leaderboard``: a campaign with a budget values each of its cells like a published number.
+    """
 
     name: str
     title: str
@@ -180,6 +184,7 @@ class Table:
     wants: tuple[Want, ...] = ()
     notes: tuple[str, ...] = ()
     draw: tuple[str, ...] = ()
+    leaderboard: bool = False
 
     def cells(self, seeds: int = 3, edition: Edition = "paper") -> list[Cell]:
         """The wants with their runs, in order; a number that the paper prints twice belongs to two cells."""
@@ -226,4 +231,5 @@ class Table:
             published_std=number.std if number else None,
             published_keys=(number.line,) if number else (),
             figure_data=want.figure_data,
+            leaderboard=self.leaderboard,
         )

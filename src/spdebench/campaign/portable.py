@@ -1,0 +1,147 @@
+"""A folder that carries a campaign to another machine: the records of the runs made here, and unfinished small runs.
+
+    records.jsonl                 one line for each finished run of the folder of runs
+    unfinished.json               name -> spec and log of each unfinished run whose checkpoint is here
+    NAME.last.safetensors         its last checkpoint: weights, best weights and Adam's moments, 16 bytes per parameter
+    NAME.best.safetensors         the weights of a run that is trained but not tested yet
+
+`export` may be called at any time, also while runs are being made: each file is written whole. `merge` adds the records
+and puts the checkpoints where the same campaign continues them.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from spdebench.errors import UserError
+from spdebench.files import plain_name, replacing, write_text
+from spdebench.records import Record, store
+from spdebench.spec import loads
+from spdebench.training import checkpoints
+from spdebench.training.folder import checkpoint_file, locked, read_json, read_log, read_record, write_json
+from spdebench.training.identity import RunSpec
+from spdebench.training.identity import from_dict as run_spec
+
+RECORDS = "records.jsonl"
+UNFINISHED = "unfinished.json"
+SMALL_MODEL = 1_000_000
+"""Parameters of the largest model whose unfinished run is carried on; larger runs only start if they can end."""
+LARGEST_CHECKPOINT = 18 * SMALL_MODEL
+"""Bytes of the largest checkpoint that is exported: 16 per parameter and the log."""
+
+
+@dataclass(frozen=True)
+class Moved:
+    """How many records and unfinished runs were written or taken over."""
+
+    records: int
+    unfinished: int
+
+
+def export(folder: str | Path, results: str | Path, runs: str | Path) -> Moved:
+    """Write what another machine needs into ``folder``; what an earlier export wrote there is replaced."""
+    place, known = Path(folder), store.read(results)
+    lines: list[str] = []
+    unfinished: dict[str, dict[str, Any]] = {}
+    wanted: set[str] = {RECORDS, UNFINISHED}
+    for run in sorted(p for p in Path(runs).glob("*") if p.is_dir()):
+        if record := _finished(run, known):
+            lines.append(json.dumps(record.to_dict(), sort_keys=True, separators=(",", ":"), allow_nan=False) + "\n")
+        elif checkpoint := _checkpoint(run):
+            spec = run_spec(read_json(run / "spec.json"), str(run))
+            target = f"{run.name}.{checkpoint.stem}.safetensors"
+            try:
+                content = checkpoint.read_bytes()
+            except FileNotFoundError:  # the run has ended just now; the next export has its record
+                continue
+            with replacing(place / target) as temporary:
+                temporary.write_bytes(content)
+            unfinished[run.name] = {"spec": spec.to_dict(), "log": read_log(run / "log.jsonl"), "file": target}
+            wanted.add(target)
+    write_text(place / RECORDS, "".join(lines))
+    write_text(place / UNFINISHED, json.dumps(unfinished, indent=1) + "\n")
+    for old in place.glob("*.safetensors"):
+        if old.name not in wanted:  # the run has ended since the last export
+            old.unlink(missing_ok=True)
+    return Moved(len(lines), len(unfinished))
+
+
+def _finished(run: Path, known: Mapping[str, Record]) -> Record | None:
+    """The run's record as the folder of records holds it (with times and further scores), or its own."""
+    if not (run / "record.json").is_file():
+        return None
+    record = read_record(run / "record.json")
+    return known.get(record.digest, record)
+
+
+def _checkpoint(run: Path) -> Path | None:
+    for name in ("best", "last"):
+        path = checkpoint_file(run, name)
+        if path.suffix == ".safetensors" and path.is_file() and (run / "spec.json").is_file():
+            return path if path.stat().st_size <= LARGEST_CHECKPOINT else None
+    return None
+
+
+def merge(folder: str | Path, results: str | Path, runs: str | Path) -> Moved:
+    """Add the records of an exported folder, and put its checkpoints into the folder of runs.
+
+    A run that this machine has finished or trained further stays as it is.
+    """
+    place = Path(folder)
+    if not (place / RECORDS).is_file() or not (place / UNFINISHED).is_file():
+        raise UserError(f"{place} holds no {RECORDS} and {UNFINISHED}; give the folder that table --portable wrote")
+    unfinished = list(_unfinished(place))  # all are checked before anything is written
+    records = list(_records(place / RECORDS))
+    store.check_writable(results)
+    added = sum(store.add(results, record) for record in records)
+    known = store.read(results)
+    taken = 0
+    for spec, log, source in unfinished:
+        target = Path(runs) / spec.name
+        if spec.digest in known or (target / "record.json").exists():
+            continue
+        with locked(target):
+            taken += _take(spec, log, source, target)
+    return Moved(added, taken)
+
+
+def _records(path: Path) -> Iterator[Record]:
+    for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), start=1):
+        try:
+            yield Record.from_dict(loads(line))
+        except (ValueError, UserError) as error:
+            raise UserError(f"{path}, line {number}, is not a run record ({error}); export the folder again") from None
+
+
+def _unfinished(place: Path) -> Iterator[tuple[RunSpec, list[dict[str, Any]], Path]]:
+    entries = read_json(place / UNFINISHED)
+    if not isinstance(entries, dict):
+        raise UserError(f"{place / UNFINISHED} is damaged; export the folder again")
+    for name, entry in entries.items():
+        try:
+            spec, log, file = run_spec(entry["spec"], name), list(entry["log"]), plain_name(entry["file"], "a file")
+        except (KeyError, TypeError):
+            raise UserError(f"{place / UNFINISHED}: {name} is damaged; export the folder again") from None
+        if spec.name != name or file not in (f"{name}.last.safetensors", f"{name}.best.safetensors"):
+            raise UserError(f"{place / UNFINISHED}: {name} is not the run {spec.name}; export the folder again")
+        checkpoints.load(place / file, spec.digest)  # raises if it is damaged or belongs to another run
+        yield spec, log, place / file
+
+
+def _take(spec: RunSpec, log: list[dict[str, Any]], source: Path, target: Path) -> bool:
+    """Copy one unfinished run unless the one here is further; to be called under its lock."""
+    kind = source.name.split(".")[-2]
+    if checkpoint_file(target, "best").exists():
+        return False
+    if checkpoint_file(target, "last").exists() and kind == "last" and len(read_log(target / "log.jsonl")) >= len(log):
+        return False
+    write_json(target / "spec.json", spec.to_dict())
+    with replacing(target / f"{kind}.safetensors") as temporary:
+        shutil.copyfile(source, temporary)
+    write_text(target / "log.jsonl", "".join(json.dumps(entry) + "\n" for entry in log))
+    return True

@@ -1,0 +1,26 @@
+"""``spdebench merge``: take over what a campaign on another machine has made."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from spdebench.cli.output import Json, print_json
+
+
+def merge(
+    folder: Annotated[Path, typer.Argument(help="A folder that 'table --run --portable' wrote.")],
+    results: Annotated[Path, typer.Option(help="Folder of run records.")] = Path("results"),
+    runs: Annotated[Path, typer.Option(help="Folder of runs.")] = Path("runs"),
+    as_json: Json = False,
+) -> None:
+    """Add the records of a campaign on another machine, and its unfinished runs, which 'table --run' continues."""
+    from spdebench.campaign.portable import merge as take
+
+    moved = take(folder, results, runs)
+    if as_json:
+        print_json({"records": moved.records, "unfinished": moved.unfinished})
+        return
+    typer.echo(f"{moved.records} records added to {results}, {moved.unfinished} unfinished runs to {runs}")

@@ -1,0 +1,140 @@
+"""A campaign that moves to another machine: records and small unfinished runs, the same numbers in the end."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import shutil
+import signal
+
+import pytest
+
+from command_line import call
+from spdebench.campaign import plan, portable, run, schedule
+from spdebench.campaign.deadline import Deadline
+from spdebench.campaign.needs import Needs, RunSettings
+from spdebench.campaign.rates import slowdown
+from spdebench.campaign.run import Places, fill_missing
+from spdebench.errors import UserError
+from spdebench.records import store
+from spdebench.training import Fit
+from tiny_tables import tiny_table
+
+
+def places(folder) -> Places:
+    return Places(str(folder / "data"), str(folder / "runs"), str(folder / "results"))
+
+
+def todo(cells, where: Places) -> list[plan.Job]:
+    return plan.jobs(cells, store.read(where.results), where.runs)
+
+
+@pytest.fixture(scope="module")
+def stopped(tmp_path_factory):
+    """One machine finishes `mean` and is stopped in the second epoch of a DeepONet; another one takes over."""
+    here, there = tmp_path_factory.mktemp("here"), tmp_path_factory.mktemp("there")
+    every, where = tiny_table().cells(1), places(here)
+    cells = [*plan.only(every, "mean")[:1], *plan.only(every, "deeponet")[:1]]
+    epoch, checkpoint = Fit.run_epoch, run.CHECKPOINT
+
+    def stops(fit):
+        if fit.epoch:
+            signal.raise_signal(signal.SIGALRM)  # as the clock does at the end of the budget
+        return epoch(fit)
+
+    jobs = [dataclasses.replace(job, seconds=0.1) for job in todo(cells, where)]
+    Fit.run_epoch, run.CHECKPOINT = stops, 0.0
+    try:
+        states = {o.state for o in fill_missing(jobs, where, budget=600, portable=here / "portable")}
+    finally:
+        Fit.run_epoch, run.CHECKPOINT = epoch, checkpoint
+    assert states == {"added", "paused"}
+    shutil.copytree(here / "portable", there / "portable")
+    return here, there, cells
+
+
+def test_another_machine_continues_and_gets_the_same_numbers(stopped, tmp_path):
+    here, there, cells = stopped
+    where = places(tmp_path)
+    moved = portable.merge(there / "portable", where.results, where.runs)
+    assert moved == portable.Moved(1, 1)
+    assert sorted(j.status for j in todo(cells, where)) == ["begun", "done"]
+    assert portable.merge(there / "portable", where.results, where.runs) == portable.Moved(0, 0)
+    fill_missing(todo(cells, where), where)
+    shutil.copytree(here / "data", tmp_path / "whole" / "data")
+    whole = places(tmp_path / "whole")
+    fill_missing(todo(cells, whole), whole)
+    ours, expected = store.read(where.results), store.read(whole.results)
+    assert ours.keys() == expected.keys()
+    assert all(ours[d].scores == expected[d].scores and ours[d].epochs == expected[d].epochs for d in ours)
+
+
+def test_an_export_follows_the_runs(stopped, tmp_path):
+    """When the run has ended, its checkpoint leaves the folder and its record enters."""
+    here, _, cells = stopped
+    shutil.copytree(here, tmp_path / "m")
+    where = places(tmp_path / "m")
+    fill_missing(todo(cells, where), where, portable=tmp_path / "m" / "portable")
+    assert sorted(p.name for p in (tmp_path / "m" / "portable").iterdir()) == [portable.RECORDS, portable.UNFINISHED]
+    assert portable.merge(tmp_path / "m" / "portable", tmp_path / "r", tmp_path / "runs") == portable.Moved(2, 0)
+
+
+@pytest.mark.parametrize("damage", ["name", "file", "checkpoint", "record", "empty"])
+def test_a_damaged_folder_is_one_line_and_adds_nothing(stopped, tmp_path, damage):
+    folder = tmp_path / "portable"
+    shutil.copytree(stopped[1] / "portable", folder)
+    entries = json.loads((folder / portable.UNFINISHED).read_text())
+    (name,) = entries
+    if damage == "name":
+        entries["../elsewhere"] = entries.pop(name)
+    elif damage == "file":
+        entries[name]["file"] = "../../secret.last.safetensors"
+    elif damage == "checkpoint":
+        (folder / entries[name]["file"]).write_bytes(b"nothing")
+    elif damage == "record":
+        (folder / portable.RECORDS).write_text("{}\n")
+    else:
+        (folder / portable.RECORDS).unlink()
+    (folder / portable.UNFINISHED).write_text(json.dumps(entries))
+    with pytest.raises(UserError):
+        portable.merge(folder, tmp_path / "results", tmp_path / "runs")
+    assert not list(tmp_path.glob("results/*")) and not (tmp_path / "runs").exists()
+
+
+def test_a_large_model_only_starts_if_it_can_end(tmp_path, monkeypatch):
+    where = places(tmp_path)
+    (job,) = todo(plan.only(tiny_table().cells(1), "deeponet")[:1], where)
+    unit = run.Unit(job.spec, {}, where, "cpu", Deadline.after(50), seconds=60.0, portable=True)
+    monkeypatch.setattr(run, "_make", lambda unit: (_ for _ in ()).throw(UserError("it started")))
+    assert run.work(unit).message == "it started"  # small: its checkpoint can be carried on
+    monkeypatch.setattr(run, "SMALL_MODEL", 10)
+    assert run.work(unit).state == "left"
+    assert run.work(dataclasses.replace(unit, seconds=40.0)).message == "it started"
+    assert run.work(dataclasses.replace(unit, portable=False)).message == "it started"
+
+
+def test_a_budget_is_scheduled_by_numbers_per_second(tmp_path):
+    cells = tiny_table().cells(1)
+    jobs = [
+        dataclasses.replace(job, seconds=10.0 * (k + 1), numbers=3 * (k == 1))
+        for k, job in enumerate(todo(plan.only(cells, "deeponet"), places(tmp_path)))
+    ]
+    needs = Needs({}, 2, thrifty=True)
+    one = schedule.schedule(jobs, needs, 1, 25.0)
+    assert [s.job.numbers for s in one] == [3, 0] and [s.start for s in one] == [0.0, 20.0]
+    both = schedule.schedule(jobs, needs, 2, 25.0, "cuda")
+    assert [s.start for s in both] == [0.0, 0.0] and both[0].seconds == pytest.approx(20.0 * slowdown(2))
+    rows = schedule.schedule_facts(jobs, {}, RunSettings(workers=2), ["cuda"], 25.0)
+    assert [row["ends"] for row in rows] == [False, True]
+
+
+def test_on_the_command_line(stopped, tmp_path, capsys):
+    results, runs = tmp_path / "r", tmp_path / "runs"
+    assert call("merge", stopped[1] / "portable", "--results", results, "--runs", runs) == 0
+    assert "1 records added" in capsys.readouterr().out
+    assert call("merge", tmp_path, "--results", tmp_path / "r2") == 2
+    assert "table --portable" in capsys.readouterr().err and not (tmp_path / "r2").exists()
+    assert call("table", "phi41-periodic", "--portable", tmp_path / "p") == 2
+    assert "--portable goes with --run" in capsys.readouterr().err
+    assert call("table", "phi41-periodic", "--plan", "--budget", "10m", "--device", "cuda", "--seeds", "1") == 0
+    assert "within the budget" in capsys.readouterr().out
