@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from spdebench.solvers import SCHEMES, Scheme, simulate, solve
     from spdebench.tasks import Batch, Setting, Task
     from spdebench.training import Run, open_run
+    from spdebench.training.problem import problem_numbers
     from spdebench.training.sweep import sweep
     from spdebench.training.train import train
 
@@ -75,6 +76,7 @@ __all__ = [
     "model",
     "open_dataset",
     "open_run",
+    "problem_numbers",
     "register_table",
     "signature",
     "simulate",
@@ -98,6 +100,7 @@ _HOMES = {
     "solvers": ("SCHEMES", "Scheme", "simulate", "solve"),
     "tasks": ("Batch", "Setting", "Task"),
     "training": ("Run", "open_run", "sweep", "train"),
+    "training.problem": ("problem_numbers",),
 }
 """The public names of each module. They are imported when first used, so that ``spdebench --help`` is fast."""
 

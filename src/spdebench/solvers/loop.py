@@ -64,16 +64,16 @@ def simulate(
     wiener = equation.wiener(grid)
     scheme = make_scheme(equation, equation.horizon / equation.noise_steps, device)
     out = Trajectories.empty(len(samples), equation.frames // every, equation.grid, out_dtype, device)
-    size = _together(len(samples), grid, device)
+    size = together(len(samples), grid, device)
     for first in range(0, len(samples), size):
         rows = samples[first : first + size]
         u0 = equation.initial(grid, seed, rows, device)
-        _advance(equation, scheme, u0, _increments(wiener, scheme, seed, rows), out.rows(first, len(rows)))
-    _guard(equation, out.u, samples)
+        advance(equation, scheme, u0, _increments(wiener, scheme, seed, rows), out.rows(first, len(rows)))
+    check_finite(equation, out.u, samples)
     return Trajectories(out.u0.clone(), out.dw, out.u)
 
 
-def _together(n: int, grid: Grid, device: torch.device | str) -> int:
+def together(n: int, grid: Grid, device: torch.device | str) -> int:
     """How many samples are solved at a time."""
     if torch.device(device).type != "cpu":
         return max(1, n)
@@ -117,42 +117,42 @@ def solve(equation: Equation, u0: Tensor, dw: Tensor) -> Tensor:
     scheme = make_scheme(equation, equation.horizon / equation.noise_steps, device)
     out = Trajectories.empty(len(u0), equation.frames, stored, torch.float64, device)
     repeats = equation.noise_steps // (shape[1] - 1)
-    start = _between(stored, grid, u0.to(dtype=torch.float64, device=device))
+    start = between(stored, grid, u0.to(dtype=torch.float64, device=device))
 
     def increments() -> Iterator[Tensor]:
         for k in range(1, shape[1]):
-            values = _between(stored, grid, dw[:, k : k + 1].to(torch.float64) / repeats)
+            values = between(stored, grid, dw[:, k : k + 1].to(torch.float64) / repeats)
             values = values.expand(-1, repeats, *grid.points)
             yield values if scheme.noise_form == "physical" else grid.transform(values)
 
-    _advance(equation, scheme, start, increments(), out)
-    _guard(equation, out.u, range(len(u0)))
+    advance(equation, scheme, start, increments(), out)
+    check_finite(equation, out.u, range(len(u0)))
     return out.u
 
 
-def _advance(equation: Equation, scheme: Scheme, u0: Tensor, increments: Iterable[Tensor], out: Trajectories) -> None:
+def advance(equation: Equation, scheme: Scheme, u0: Tensor, increments: Iterable[Tensor], out: Trajectories) -> None:
     """Step through all noise intervals and write the frames; ``increments`` yields blocks in the scheme's form."""
     stride = equation.noise_steps // (out.u.shape[1] - 1)
     spectral = scheme.noise_form == "spectral"
     total: Tensor | None = None
     state = scheme.start(u0)
-    out.u[:, 0] = _stored(u0, False, equation)
+    out.u[:, 0] = to_stored(u0, False, equation)
     n = 0
     for block in increments:
         if stride == 1:  # all frames of a block in one transform
-            out.dw[:, n + 1 : n + 1 + block.shape[1]] = _stored(block, spectral, equation)
+            out.dw[:, n + 1 : n + 1 + block.shape[1]] = to_stored(block, spectral, equation)
         for increment in block.unbind(1):
             state = scheme.step(state, increment)
             total = increment if total is None else total + increment
             n += 1
             if n % stride == 0:
-                out.u[:, n // stride] = _stored(scheme.field(state), False, equation)
+                out.u[:, n // stride] = to_stored(scheme.field(state), False, equation)
                 if stride > 1:
-                    out.dw[:, n // stride] = _stored(total, spectral, equation)
+                    out.dw[:, n // stride] = to_stored(total, spectral, equation)
                 total = None
 
 
-def _stored(values: Tensor, spectral: bool, equation: Equation) -> Tensor:
+def to_stored(values: Tensor, spectral: bool, equation: Equation) -> Tensor:
     """Values (or coefficients) on the solving grid as values at the stored points: its low modes, or some points."""
     grid, stored = equation.solving_grid, equation.grid
     if equation.strided or grid.points == stored.points:
@@ -160,17 +160,17 @@ def _stored(values: Tensor, spectral: bool, equation: Equation) -> Tensor:
         for axis, n, m in zip(grid.axes, grid.points, stored.points, strict=True):
             field = torch.unflatten(field, axis, (m, n // m)).select(axis, 0)
         return field
-    return stored.inverse(grid.resize(values, stored)) if spectral else _between(grid, stored, values)
+    return stored.inverse(grid.resize(values, stored)) if spectral else between(grid, stored, values)
 
 
-def _between(source: Grid, target: Grid, field: Tensor) -> Tensor:
+def between(source: Grid, target: Grid, field: Tensor) -> Tensor:
     """The field on another grid of the same box, through the modes that both resolve."""
     if source.points == target.points:
         return field
     return target.inverse(source.resize(source.transform(field), target))
 
 
-def _guard(equation: Equation, u: Tensor, samples: Sequence[int]) -> None:
+def check_finite(equation: Equation, u: Tensor, samples: Sequence[int]) -> None:
     """Refuse non-finite trajectories; the message names the sample, the step and a remedy."""
     bad = ~torch.isfinite(u.flatten(2).sum(-1))  # a sum is finite only if all its terms are, and cheap
     if not bool(bad.any()):

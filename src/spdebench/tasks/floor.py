@@ -1,0 +1,98 @@
+"""The floor of a problem: the smallest mean error that any model can have, given what it is given.
+
+    floor = E |u - E[u | given]| / |u|,      norms over x and t_1..t_T
+
+A model is given the initial datum and the increments at the frames and points of its task. Where these do not
+determine the noise of the solver, ``draws`` solutions with the same given noise (`solvers.conditional`) have the mean
+v, and |u - v|^2 is (1 + 1/draws) times the conditional variance in expectation, hence the factor draws/(draws + 1).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+import torch
+
+from spdebench.data.distance import relative
+from spdebench.equations import Equation
+from spdebench.errors import UserError, without_aliasing_warning
+from spdebench.solvers import simulate, solve
+from spdebench.solvers.conditional import MOST_ENTRIES, Given, conditional_solutions
+
+Kind = Literal["exact", "conditional", "solver"]
+DRAWS = 8
+MOST_TRUTHS = 16
+POINT_STEPS = 3e8
+"""Steps times points that a floor may cost: about half a minute on one core."""
+AT_FLOOR = 1.2
+"""Errors below this multiple of the floor are equal: both models do what the given information allows."""
+
+
+@dataclass(frozen=True)
+class Floor:
+    """The floor, its standard error over ``truths`` samples, and how it was found.
+
+    ``exact``: the given noise determines the solution, the floor is rounding. ``conditional``: the unseen noise was
+    drawn ``draws`` times. ``solver``: the problem is too large for that; the error of the solver given the noise of the
+    task, spread evenly over time and interpolated in space, is an upper bound.
+    """
+
+    value: float
+    error: float
+    kind: Kind
+    truths: int
+    draws: int = 0
+
+    def __str__(self) -> str:
+        return f"{self.value:.2g} ± {self.error:.1g}"
+
+
+def floor(
+    equation: Equation,
+    *,
+    every: int = 1,
+    stride: int = 1,
+    seed: int = 0,
+    samples: Sequence[int] | None = None,
+    draws: int = DRAWS,
+    device: str = "cpu",
+) -> Floor:
+    """The floor of a task with this sub-sampling, on ``samples`` of a seed (by default so many that it is quick)."""
+    if draws < 1:
+        raise UserError(f"draws must be at least 1, got {draws}")
+    given = Given(equation, every, stride)
+    rows = range(affordable(equation, draws)) if samples is None else samples
+    if not len(rows):
+        raise UserError("the floor needs at least one sample")
+    if given.complete or not _conditional(given):
+        value, error = given_solver_error(given, seed, rows, device)
+        return Floor(value, error, "exact" if given.complete else "solver", len(rows))
+    u, drawn = conditional_solutions(given, seed, rows, draws, device=device)
+    found = relative(drawn.mean(1), u)
+    shrink = math.sqrt(draws / (draws + 1))
+    return Floor(shrink * found.mean, shrink * found.error, "conditional", len(rows), draws)
+
+
+def affordable(equation: Equation, draws: int) -> int:
+    """How many samples, 2 to 16, can be solved 1 + ``draws`` times in about half a minute."""
+    each = math.prod(equation.solving_grid.points) * equation.noise_steps * equation.substeps
+    return max(2, min(MOST_TRUTHS, int(POINT_STEPS / (each * (1 + draws)))))
+
+
+def given_solver_error(given: Given, seed: int, samples: Sequence[int], device: str = "cpu") -> tuple[float, float]:
+    """Mean error of the solver on what a model is given, in the float32 of files, and its standard error."""
+    eq = given.equation
+    with without_aliasing_warning():
+        truth = simulate(eq, seed, samples, device=device)
+        again = solve(eq, truth.u0, given.spread(given.increments(truth.dw)))
+    found = relative(given.frames(again), given.frames(truth.u).to(torch.float64))
+    return found.mean, found.error
+
+
+def _conditional(given: Given) -> bool:
+    """Whether the conditional law can be computed: given points that do not resolve the noise need a matrix."""
+    coefficients = 2 * given.equation.series().pairs
+    return given.resolved or math.prod(given.grid.points) * coefficients <= MOST_ENTRIES
