@@ -19,7 +19,7 @@ PAGES = [*sorted(ROOT.glob("*.md")), ROOT / "benchmarks" / "README.md", *sorted(
 AFTER = {
     "data.md": """
 import spdebench as sb
-eq = sb.equation("burgers", points=32, truncation=8, steps=100, frames=50)
+eq = sb.equation("fisher", points=32, truncation=8, steps=100, frames=50)
 path = sb.generate(eq, n=4, out="data")
 assert sb.verify(sb.open_dataset(path)).good
 better = sb.simulate(eq.replace(edition="converged"), 0, range(4)).u

@@ -31,17 +31,17 @@ def test_an_equation_of_another_package_is_found_by_the_command(tmp_path):
     page = Path(__file__).parents[2] / "docs" / "data.md"
     block = re.search(r"```python\n(.*?)```", page.read_text(), flags=re.S)
     assert block
-    (tmp_path / "burgers_package.py").write_text(block.group(1))
-    info = tmp_path / "burgers_package-1.0.dist-info"
+    (tmp_path / "fisher_package.py").write_text(block.group(1))
+    info = tmp_path / "fisher_package-1.0.dist-info"
     info.mkdir()
-    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: burgers-package\nVersion: 1.0\n")
-    (info / "entry_points.txt").write_text("[spdebench.equations]\nburgers = burgers_package:Burgers\n")
+    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: fisher-package\nVersion: 1.0\n")
+    (info / "entry_points.txt").write_text("[spdebench.equations]\nfisher = fisher_package:Fisher\n")
     path = os.pathsep.join([str(tmp_path), os.environ.get("PYTHONPATH", "")])
     out = tmp_path / "data"
-    words = ["generate", "burgers", "points=32", "truncation=8", "-n", "3", "--out", str(out)]
-    for command in (words, ["show", "burgers"], ["data", "verify", *()]):
+    words = ["generate", "fisher", "points=32", "truncation=8", "-n", "3", "--out", str(out)]
+    for command in (words, ["show", "fisher"], ["data", "verify", *()]):
         if command[0] == "data":
-            command = ["data", "verify", str(next(out.glob("burgers-*.parquet")))]
+            command = ["data", "verify", str(next(out.glob("fisher-*.parquet")))]
         done = subprocess.run(
             [sys.executable, "-m", "spdebench", *command],
             env={**os.environ, "PYTHONPATH": path},

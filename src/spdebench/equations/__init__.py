@@ -1,4 +1,7 @@
-"""The equations: one file each. Importing this package declares them."""
+"""The equations: one file each. Importing this package imports every file of its folder, and so declares them all."""
+
+import pkgutil
+from importlib import import_module
 
 from spdebench.equations.base import EQUATIONS, Equation, equation
 from spdebench.equations.kdv import KdV
@@ -24,3 +27,6 @@ __all__ = [
     "Wave",
     "equation",
 ]
+
+for _file in pkgutil.iter_modules(__path__):
+    import_module(f"{__name__}.{_file.name}")

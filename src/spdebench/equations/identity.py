@@ -1,7 +1,8 @@
 """What of an equation's class changes its numbers, beyond the fields of its spec; it enters every hash.
 
-The class variables of the package's own equations and schemes are pinned here, so that they add nothing to a spec; a
-class that differs from what is pinned (another scheme, another box), and any class of others, adds what differs.
+A spec states the class variables of its equation that are not those of `Equation`, and its scheme. The seven equations
+of the paper came before this rule: what their classes were then is pinned here and adds nothing to a spec, so that
+their hashes stay; a class of that name that differs from what is pinned (another scheme or box) adds what differs.
 """
 
 from __future__ import annotations
