@@ -90,12 +90,23 @@ def test_predict_does_not_overwrite_silently(run, data, capsys):
     assert len(np.load("prediction.npy")) == 6
 
 
-def test_a_longer_file_with_the_same_seed_is_split_by_what_the_run_saw(run, tmp_path, capsys):
+def test_a_longer_file_with_the_same_seed_has_the_same_test_samples_and_more(run, tmp_path, capsys):
+    longer = sb.generate(sb.equation("phi41", **SMALL), n=60, seed=0, out=tmp_path / "data")
+    assert call("evaluate", run.path, "--truth", longer, "--json") == 0
+    found, _ = scores(capsys)
+    assert (found["part"], found["n"]) == ("test", 9)
+    assert call("evaluate", run.path, "--truth", longer, "--part", "unseen", "--json") == 0
+    found, _ = scores(capsys)
+    assert (found["part"], found["n"]) == ("unseen", 26)
+    assert call("evaluate", run.path, "--truth", longer, "--part", "all") == 2
+
+
+def test_after_a_split_by_weights_a_longer_file_is_split_by_what_the_run_saw(data, tmp_path, capsys):
+    run = sb.train("mean", sb.Task(data, split="70:15:15"), out=tmp_path, progress=False)
     longer = sb.generate(sb.equation("phi41", **SMALL), n=60, seed=0, out=tmp_path / "data")
     assert call("evaluate", run.path, "--truth", longer, "--json") == 0
     found, _ = scores(capsys)
     assert (found["part"], found["n"]) == ("unseen", 26)
-    assert call("evaluate", run.path, "--truth", longer, "--part", "all") == 2
 
 
 def test_a_file_with_another_seed_is_used_whole(run, tmp_path, capsys):

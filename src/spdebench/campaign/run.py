@@ -35,6 +35,7 @@ from spdebench.training import Paused, Run, RunSpec, open_run, part_for, score_o
 from spdebench.training import solver_row as solver
 from spdebench.training.folder import locked, read_record, write_json
 from spdebench.training.solver_row import SolverSpec
+from spdebench.training.unseen import run_part
 
 FAILED = "failed.json"  # in a run's folder: why it failed, until it is begun again
 CHECKPOINT = 10.0  # seconds between checkpoints, or more where they take long; one is written when a budget ends
@@ -260,11 +261,9 @@ def _make(unit: Unit) -> Record:
     if isinstance(unit.spec, SolverSpec):
         return _measure_solver(unit.spec, unit)
     run = _trained(unit.spec, unit)
-    own = unit.spec.datasets[0]["seed"]
     for label, dataset in unit.shifts.items():
         path = ensure(dataset, unit.places.data, unit.device)
-        part = part_for(run, path, "test" if dataset.seed == own else "all")
-        score_on(run, part, label, device=unit.device)
+        score_on(run, run_part(run, open_dataset(path)), label, device=unit.device)
     own_data = dataset_of(unit.spec.datasets[0])
     add_figure_data(run, unit.figure_data, lambda: part_for(run, ensure(own_data, unit.places.data, "cpu")))
     return run.record

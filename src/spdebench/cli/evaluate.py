@@ -147,7 +147,7 @@ def _of_run(
     from spdebench.data.generate import check_device
     from spdebench.metrics import evaluate as score
     from spdebench.metrics.evaluate import DEFAULT, choose
-    from spdebench.tasks.task import LEAST_SCORED
+    from spdebench.tasks.split import LEAST_SCORED
     from spdebench.training import score_on
     from spdebench.training.scoring import check_part, predict_part
     from spdebench.training.unseen import describe, own_test_part, run_part

@@ -21,6 +21,8 @@ from spdebench.training.solver_row import SOLVER
 Models = Mapping[Inputs, tuple[str, ...]]
 """Models that a table has, by task."""
 
+PAPER_TASK: Mapping[str, Any] = {"split": "70:15:15"}
+"""The split of every table of the paper, by one permutation of all samples; committed runs were made with it."""
 J = (32, 64, 128, 256)
 FIVE = ("rel_l2", "w12_paper", "corr", "acf", "sigw1")
 LAWS = ("corr", "acf", "sigw1")
@@ -56,8 +58,12 @@ PHI41_NOTES = (
 
 
 def want(model: str, data: Data, inputs: Inputs, **fields: Any) -> Want:
-    """A number of a model: its row is the model's title; `published` is looked up unless it is None."""
+    """A number of a model: its row is the model's title; `published` is looked up unless it is None.
+
+    The split is that of the paper's tables unless ``task`` has another.
+    """
     fields = {"row": title(model), "metric": "rel_l2", "published": {}} | fields
+    fields["task"] = {**PAPER_TASK, **fields.get("task", {})}
     return Want(model=model, data=(data,), inputs=inputs, **fields)
 
 

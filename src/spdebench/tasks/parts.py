@@ -39,7 +39,7 @@ class Part(Displayed, TorchDataset[dict[str, Tensor]]):
         equations: tuple[Equation, ...] = (),
     ) -> None:
         self.name, self.every, self.stride, self.equations = name, every, stride, equations
-        self.datasets, self._rows = tuple(datasets), tuple(rows)
+        self.datasets, self.rows = tuple(datasets), tuple(rows)
         first = self.datasets[0]
         self.grid: Grid = first.grid.with_points([n // stride for n in first.grid.points])
         self.times: tuple[float, ...] = tuple(float(t) for t in first.times[::every])
@@ -54,7 +54,7 @@ class Part(Displayed, TorchDataset[dict[str, Tensor]]):
         return f"Part of {', '.join(d.path.name for d in self.datasets)}", [self.row()]
 
     def __len__(self) -> int:
-        return sum(len(rows) for rows in self._rows)
+        return sum(len(rows) for rows in self.rows)
 
     @property
     def dt(self) -> float:
@@ -68,7 +68,7 @@ class Part(Displayed, TorchDataset[dict[str, Tensor]]):
     @cached_property
     def source(self) -> Tensor:
         """The index of the dataset that each sample comes from."""
-        return torch.cat([torch.full((len(rows),), i) for i, rows in enumerate(self._rows)])
+        return torch.cat([torch.full((len(rows),), i) for i, rows in enumerate(self.rows)])
 
     @cached_property
     def u(self) -> Tensor:
@@ -93,7 +93,7 @@ class Part(Displayed, TorchDataset[dict[str, Tensor]]):
 
     def chunks(self) -> Iterator[tuple[Batch, Tensor]]:
         """Inputs and solutions of the samples of one row group of the files after the other, read anew each time."""
-        for i, (data, rows) in enumerate(zip(self.datasets, self._rows, strict=True)):
+        for i, (data, rows) in enumerate(zip(self.datasets, self.rows, strict=True)):
             kept = np.zeros(len(data), dtype=bool)
             kept[rows] = True
             columns = (data.row_groups(column) for column in ("u0", "dw", "u"))
@@ -120,7 +120,7 @@ class Part(Displayed, TorchDataset[dict[str, Tensor]]):
                 f"{len(self)} samples of {column}, each {shape}, do not fit into memory; use n= for fewer samples"
             ) from None
         first = 0
-        for data, rows in zip(self.datasets, self._rows, strict=True):
+        for data, rows in zip(self.datasets, self.rows, strict=True):
             place = np.empty(len(data), dtype=np.int64)
             place.fill(-1)
             place[rows] = np.arange(first, first + len(rows))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -15,14 +15,12 @@ from spdebench.data import Dataset, open_dataset
 from spdebench.display import Displayed, TableRows
 from spdebench.equations import Equation
 from spdebench.equations.inputs import TASK_TEXT, Inputs
-from spdebench.errors import UserError
+from spdebench.errors import UserError, unknown
 from spdebench.tasks.defaults import subsampling
 from spdebench.tasks.parts import Part
 from spdebench.tasks.setting import Setting
+from spdebench.tasks.split import BLOCKS, PARTS, Rows, RowsOfFile, rows_in, rows_of, weights
 
-PARTS = ("train", "val", "test")
-LEAST_SCORED = 3
-"""Samples that are needed to score an ensemble."""
 Source = Dataset | str | os.PathLike[str]
 
 
@@ -31,8 +29,8 @@ class TaskSpec:
     """Everything that defines a task except its datasets."""
 
     inputs: Inputs = "xi"
-    split: str = "70:15:15"  # weights of train, validation and test
-    seed: int = 3407  # of the permutation that splits the samples
+    split: str = BLOCKS  # 14:3:3 of every 20 samples; or weights of train, validation and test such as 70:15:15
+    seed: int = 3407  # of the split
     n: int = 0  # number of samples used of each dataset; 0: all
     every: int = 1  # keep every k-th frame; the increments in between are summed
     stride: int = 1  # keep every k-th point along each axis
@@ -50,42 +48,24 @@ class TaskSpec:
 
     @property
     def weights(self) -> tuple[int, int, int]:
-        try:
-            a, b, c = (int(word) for word in self.split.split(":"))
-            if min(a, b, c) < 0 or a < 1:
-                raise ValueError
-        except ValueError:
-            raise UserError(f"task: split must be three weights such as 70:15:15, got '{self.split}'") from None
-        return a, b, c
+        """The relative sizes of train, val and test."""
+        return weights(self.split)
 
     def setting(self, equation: Equation) -> Setting:
         """The setting of data of this equation; the data need not exist."""
         grid = equation.grid.with_points([n // self.stride for n in equation.grid.points])
         return Setting(grid, tuple(equation.times[:: self.every].tolist()), self.inputs, equation)
 
-    def rows(self, total: int) -> dict[str, np.ndarray]:
-        """The rows of each part, of ``total`` rows. One permutation of all rows is cut, so that a smaller n gives a
-        subset of a larger one, and datasets with the same noise (other J, sigma, edition or grid) are split alike."""
+    def rows(self, total: int) -> Rows:
+        """The rows of each part, of a dataset with ``total`` rows; datasets of one seed and n are split alike."""
         n = self.n or total
         if n > total:
             raise UserError(f"task: n={n} samples asked for, the dataset has {total}")
-        weights = self.weights
-        train, val = (n * w // sum(weights) for w in weights[:2])
-        if train < 1:
-            raise UserError(f"task: {n} samples split {self.split} leave none for training; {working_split(n)}")
-        order = np.random.default_rng(self.seed).permutation(total)
-        test = n - train - val if weights[2] else 0
-        kept = order[:train], order[train : train + val], order[total - test :]
-        return dict(zip(PARTS, (np.sort(rows) for rows in kept), strict=True))
+        return rows_of(self.split, self.seed, n, total)
 
-
-def working_split(n: int) -> str:
-    """What to do if a split leaves a part too small: a split of n samples that works, or how many are needed."""
-    val, test = max(1, round(0.15 * n)), max(LEAST_SCORED, round(0.15 * n))
-    if n - val - test < 1:
-        need = LEAST_SCORED + 2
-        return f"at least {need} samples are needed (1 to train, 1 to validate, {LEAST_SCORED} to test), there are {n}"
-    return f"try split={n - val - test}:{val}:{test}"
+    def rows_in(self, dataset: Dataset, trained_on: Iterable[Mapping[str, Any]]) -> RowsOfFile:
+        """The rows of each part of any file, in a task whose datasets have these identities; see `split.rows_in`."""
+        return rows_in(dataset, self.split, self.seed, self.n, trained_on)
 
 
 def default_setting(equation: Equation) -> Setting:
@@ -187,7 +167,8 @@ class Task(Displayed):
     def part(self, name: str, *data: Source) -> Part:
         """The part called ``name`` of this task, or of other datasets with the same split and sub-sampling in time.
 
-        A test on another J, sigma, edition or grid is ``task.part("test", other)``. The name ``all`` means every row.
+        A test on another J, sigma, edition, grid or number of samples is ``task.part("test", other)``; it has no sample
+        whose noise is trained or validated on. The name ``all`` means every row.
         """
         others = tuple(d if isinstance(d, Dataset) else open_dataset(d) for d in data)
         datasets = others or self.datasets
@@ -195,7 +176,23 @@ class Task(Displayed):
             equations = () if any(d.imported for d in others) else tuple(d.equation for d in others)
         else:
             equations = self.equations
-        rows = [np.arange(len(d)) if name == "all" else self.spec.rows(len(d))[name] for d in datasets]
+        if name == "all":
+            rows = [np.arange(len(d)) for d in datasets]
+        elif name not in PARTS:
+            raise unknown("part", name, (*PARTS, "all"))
+        elif others:
+            rows = [self._rows_of_other(name, d) for d in others]
+        else:
+            rows = [self.spec.rows(len(d))[name] for d in datasets]
         return Part(
             name, datasets, rows, every=self.spec.every, stride=1 if others else self.spec.stride, equations=equations
         )
+
+    def _rows_of_other(self, name: str, dataset: Dataset) -> np.ndarray:
+        rows = self.spec.rows_in(dataset, [d.identity for d in self.datasets]).parts[name]
+        if not len(rows):
+            raise UserError(
+                f"task: {dataset.path.name} has no sample of the part '{name}' of this task; use a file with another "
+                f"seed or with more samples"
+            )
+        return rows

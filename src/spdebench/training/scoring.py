@@ -23,7 +23,7 @@ from spdebench.progress import Progress
 from spdebench.records import MetricValue, PartScores, Provenance, Record
 from spdebench.records.codec import decode
 from spdebench.tasks import Part
-from spdebench.tasks.task import LEAST_SCORED
+from spdebench.tasks.split import LEAST_SCORED
 from spdebench.timing import wait_for_device
 from spdebench.training.folder import locked, write_json
 from spdebench.training.run import Run
@@ -148,6 +148,7 @@ def part_for(
 ) -> Part:
     """Rows of a dataset as inputs of a run: the part called ``name`` in the run's split, or the ``rows`` given.
 
+    The test part has no sample whose noise the run was trained or validated on; the name ``all`` means every row.
     Frames are sub-sampled as in the run's task; points only if that gives the grid that the run was trained on.
     """
     dataset = data if isinstance(data, Dataset) else open_dataset(data)
@@ -160,7 +161,8 @@ def part_for(
         )
     chosen = rows
     if chosen is None:
-        chosen = np.arange(len(dataset)) if name == "all" else task.rows(len(dataset))[name]
+        parts = task.rows_in(dataset, run.spec.datasets).parts
+        chosen = np.arange(len(dataset)) if name == "all" else parts[name]
     equations = () if dataset.imported else (dataset.equation,)
     if not equations and run.task_setting.equation:
         equations = (run.task_setting.equation,)
@@ -185,10 +187,12 @@ def check_part(run: Run, part: Part) -> None:
 def score_on(run: Run, part: Part, label: str, *, device: str = "cpu") -> PartScores:
     """Score a finished run on another part, ``task.part("test", other)``, and add that to its record under ``label``.
 
-    What was scored under this label on the same data is not scored again.
+    What was scored under this label on the same data is not scored again. Samples that the run was trained or validated
+    on are refused, unless the part is called ``train`` or ``val``.
     """
     run.record  # noqa: B018  (refuses a run that is not finished)
     check_part(run, part)
+    _check_unseen(run, part, label)
     if len(part) < LEAST_SCORED:
         raise UserError(f"{label}: {len(part)} samples; at least {LEAST_SCORED} are needed to score")
     datasets = tuple(d.identity for d in part.datasets)
@@ -201,3 +205,15 @@ def score_on(run: Run, part: Part, label: str, *, device: str = "cpu") -> PartSc
         record = replace(run.record, shifts={**run.record.shifts, label: entry})
         write_json(run.file("record.json"), record.to_dict())
     return entry
+
+
+def _check_unseen(run: Run, part: Part, label: str) -> None:
+    if part.name in ("train", "val"):
+        return
+    for dataset, rows in zip(part.datasets, part.rows, strict=True):
+        seen = np.intersect1d(rows, run.spec.task_spec.rows_in(dataset, run.spec.datasets).seen)
+        if len(seen):
+            raise UserError(
+                f"{label}: {run.name} was trained or validated on the noise of {len(seen)} of these {len(rows)} "
+                f"samples of {dataset.path.name}; score it on part_for(run, file), or on a file with another seed"
+            )

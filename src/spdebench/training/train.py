@@ -22,7 +22,8 @@ from spdebench.models import OperatorModel
 from spdebench.models.features import Chunks, Prepared, fits, prepare_part
 from spdebench.progress import Progress
 from spdebench.tasks import Task
-from spdebench.tasks.task import LEAST_SCORED, Source, working_split
+from spdebench.tasks.split import LEAST_SCORED, working_split
+from spdebench.tasks.task import Source
 from spdebench.training import checkpoints
 from spdebench.training.board import TensorBoardLog, require_tensorboard
 from spdebench.training.folder import Log, checkpoint_file, locked, read_json, sweep_up, write_json
@@ -145,11 +146,11 @@ def split_options(options: Mapping[str, Any]) -> tuple[ExecutionOptions, dict[st
 def _check_parts(task: Task, options: TrainOptions, test: bool) -> None:
     n = task.spec.n or len(task.datasets[0])
     if options.epochs and not len(task.val):
-        raise UserError(f"{n} samples split {task.spec.split} leave none for validation; {working_split(n)}")
+        raise UserError(f"{n} samples with split={task.spec.split} leave none for validation; {working_split(n)}")
     if test and len(task.test) < LEAST_SCORED:
         raise UserError(
-            f"{n} samples split {task.spec.split} leave {len(task.test)} for the test, at least {LEAST_SCORED} are "
-            f"needed to score; {working_split(n)}"
+            f"{n} samples with split={task.spec.split} leave {len(task.test)} for the test, at least {LEAST_SCORED} "
+            f"are needed to score; {working_split(n)}"
         )
 
 

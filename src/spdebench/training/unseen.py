@@ -1,7 +1,6 @@
 """The samples of a file that a run has never seen, and the part of a file that a command asks for.
 
-The noise is a function of the seed and of the sample's number. Row i of a file with the seed of the training data
-therefore has the noise of row i of the training data, also with another J, sigma, edition, grid or number of samples.
+Which rows these are says `tasks.split.rows_in`, by the seeds of the files and the numbers of their samples.
 """
 
 from __future__ import annotations
@@ -14,7 +13,7 @@ from spdebench.data import Dataset, open_dataset
 from spdebench.data.identity import from_dict
 from spdebench.errors import UserError, unknown
 from spdebench.tasks import Part
-from spdebench.tasks.task import PARTS
+from spdebench.tasks.split import PARTS
 from spdebench.training.run import Run
 from spdebench.training.scoring import part_for
 
@@ -25,24 +24,23 @@ CHOICES = (*PARTS, "unseen", "all")
 def run_part(run: Run, dataset: Dataset, name: str = "", within: tuple[int, int] | None = None) -> Part:
     """The part called ``name`` of a file, as inputs of a run; ``within`` keeps the rows START..STOP of the file only.
 
-    Without a name it is a part that the run never saw: ``test`` if the file is split like the training data, all of the
-    file if it has other noise, and otherwise the rows outside of the run's training and validation parts.
+    Without a name it is a part that the run never saw: all of the file if it has other noise than the training data,
+    ``test`` if the run's split gives it a test part, and otherwise the rows that the run did not train or validate on.
     """
     if name and name not in CHOICES:
         raise unknown("part", name, CHOICES)
-    total, split = len(dataset), _split(run, dataset)
-    seen = np.union1d(split["train"], split["val"])
-    if not len(seen):
+    total, found = len(dataset), run.spec.task_spec.rows_in(dataset, run.spec.datasets)
+    if not len(found.seen):
         name = name or "all"
-        rows = run.spec.task_spec.rows(total)[name] if name in PARTS else np.arange(total)
+        rows = found.parts[name] if name in PARTS else np.arange(total)
     else:
-        name = name or ("test" if len(split["test"]) and _split_alike(run, dataset) else "unseen")
+        name = name or ("test" if len(found.parts["test"]) and found.alike else "unseen")
         if name == "all":
             raise UserError(
-                f"{len(seen)} of the {total} samples of {dataset.path.name} were used to train or validate "
+                f"{len(found.seen)} of the {total} samples of {dataset.path.name} were used to train or validate "
                 f"{run.name}; leave out --part for those that it never saw, or name one of {', '.join(CHOICES[:-1])}"
             )
-        rows = np.setdiff1d(np.arange(total), seen) if name == "unseen" else split[name]
+        rows = np.setdiff1d(np.arange(total), found.seen) if name == "unseen" else found.parts[name]
     if within is not None:
         rows = rows[(within[0] <= rows) & (rows < within[1])]
     if not len(rows):
@@ -79,26 +77,3 @@ def describe(part: Part) -> str:
     total = len(part.datasets[0])
     what = f"all {total} samples" if part.name == "all" else f"{part.name} part, {len(part)} of {total} samples"
     return f"{what}, {said.get(part.name, 'which the run never saw')}"
-
-
-def _related(run: Run, dataset: Dataset) -> list[int]:
-    """The numbers of samples of those training datasets that have the noise of this file."""
-    known = run.spec.datasets
-    if dataset.imported:
-        return [len(dataset) for each in known if each == dataset.identity]
-    return [int(each["n"]) for each in known if "published" not in each and each["seed"] == dataset.spec.seed]
-
-
-def _split_alike(run: Run, dataset: Dataset) -> bool:
-    return all(n == len(dataset) for n in _related(run, dataset))
-
-
-def _split(run: Run, dataset: Dataset) -> dict[str, np.ndarray]:
-    """Rows of this file in each part of the run; empty if the file has other noise. No row is in two parts."""
-    out = {name: np.array([], dtype=np.int64) for name in PARTS}
-    for n in _related(run, dataset):
-        for name, rows in run.spec.task_spec.rows(n).items():
-            out[name] = np.union1d(out[name], rows[rows < len(dataset)])
-    out["val"] = np.setdiff1d(out["val"], out["train"])
-    out["test"] = np.setdiff1d(out["test"], np.union1d(out["train"], out["val"]))
-    return out

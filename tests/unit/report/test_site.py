@@ -123,7 +123,7 @@ def test_a_run_page_tells_all(pages):
     (shifted,) = (r for r in fake_records().values() if "J=16" in r.shifts)
     page = pages[f"runs/{shifted.digest}.html"]
     seen = text(page.tree)
-    for word in ("Shift: J=16", "width", "70:15:15", "0123abc", "2026-01-02T03:04:05", "1 min 33 s", "0.001"):
+    for word in ("Shift: J=16", "width", "blocks", "0123abc", "2026-01-02T03:04:05", "1 min 33 s", "0.001"):
         assert word in seen
     head, rows = table(page)
     assert head == ["metric", "value", "low", "high"] and [r[0] for r in rows] == list(shifted.scores)

@@ -8,7 +8,7 @@ import pytest
 
 import spdebench as sb
 from spdebench.tasks import TaskSpec
-from spdebench.tasks.task import working_split
+from spdebench.tasks.split import working_split
 
 
 @pytest.mark.parametrize("n", [*range(1, 41), 100, 1200])
@@ -26,7 +26,9 @@ def test_the_split_that_is_advised_works(n):
 def test_five_samples_are_trained_on_with_the_advised_split(tmp_path):
     path = sb.generate(sb.equation("phi41", points=16, frames=10, steps=10, truncation=8), n=5, out=tmp_path)
     options = {"out": tmp_path / "runs", "config": {"width": 4}, "epochs": 1, "progress": False}
-    with pytest.raises(sb.UserError, match="5 samples split 70:15:15 leave none for validation; try split=1:1:3"):
+    with pytest.raises(sb.UserError, match="5 samples with split=70:15:15 leave none for validation; try split=1:1:3"):
+        sb.train("deeponet", sb.Task(path, split="70:15:15"), **options)
+    with pytest.raises(sb.UserError, match=r"5 samples with split=blocks leave .*; try split=1:1:3"):
         sb.train("deeponet", sb.Task(path), **options)
     assert sb.train("deeponet", sb.Task(path, split="1:1:3"), **options).finished
     with pytest.raises(sb.UserError, match="leave 1 for the test, at least 3"):

@@ -172,7 +172,8 @@ def test_w12_trains_the_gradient(task):
     assert plain_l2 < 0.2 and sobolev_w12 < plain_w12
 
 
-def test_bfloat16_learns_much_the_same(task):
+def test_bfloat16_learns_much_the_same(path):
+    task = sb.Task(path, split="70:15:15")
     full, half = (make_fit(task, precision=p, epochs=15) for p in ("float32", "bfloat16"))
     run(full), run(half)
     assert half.best == pytest.approx(full.best, rel=0.1) and half.best != full.best

@@ -1,7 +1,7 @@
 """Phi42, (u0, xi) -> u: trained and tested at one truncation, tested at J = 128, trained on all five."""
 
 from spdebench.paper.base import Table, Want, data
-from spdebench.paper.layout import with_reference_rows
+from spdebench.paper.layout import PAPER_TASK, with_reference_rows
 
 LEVELS = (2, 8, 32, 64, 128)
 SETS = {j: data("phi42", truncation=j, kappa=0.1) for j in LEVELS}
@@ -19,6 +19,7 @@ def trained(model: str, train: int | None, test: int, group: str, column: int) -
         model=model,
         data=(SETS[train],) if train else tuple(SETS.values()),
         inputs="u0+xi",
+        task=PAPER_TASK,
         part="test" if own else f"truncation={test}",
         test=None if own else SETS[test],
         published={"J": str(column), "train_set": str(train) if train else "mix", "test_set": str(test)},
