@@ -23,7 +23,7 @@ from spdebench.models import OperatorModel, build
 from spdebench.models.features import Chunks, prepare_part
 from spdebench.tasks import Task, TaskSpec
 from spdebench.tasks.floor import DRAWS, Floor, affordable, floor
-from spdebench.tasks.task import LEAST_SCORED
+from spdebench.tasks.split import LEAST_SCORED
 from spdebench.training.scoring import predict_part
 from spdebench.training.train import calibrate
 
