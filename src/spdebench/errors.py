@@ -25,6 +25,10 @@ def one_line(text: str) -> str:
     return plain if len(plain) <= _LONGEST else f"{plain[:_LONGEST]} ..."
 
 
+class Damaged(UserError):
+    """A file of ours is empty, cut off or changed: whoever made it can make it again."""
+
+
 class UnknownName(UserError):
     """No equation, model, metric or scheme of this name is declared."""
 
@@ -57,6 +61,10 @@ def warn_renamed(old: str, new: str) -> None:
 
 class AliasingWarning(UserWarning):
     """The noise has more modes than the grid resolves, so high modes alias onto low ones."""
+
+
+class DamagedWarning(UserWarning):
+    """A damaged file was set aside and is made again."""
 
 
 @contextmanager

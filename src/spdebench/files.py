@@ -1,17 +1,27 @@
-"""Files that are written whole or not at all, names that stay in their folder, and locks between processes."""
+"""Files that are written whole, survive a power cut and stay in their folder; and locks between processes.
+
+A file is written under a temporary name, synced, renamed, and its folder is synced. The writer holds a lock on the
+temporary file, so that the next writer knows what a dead process has left and removes it.
+"""
 
 from __future__ import annotations
 
+import errno
 import os
+import shutil
+import stat
 import uuid
+import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO, Any
 
-from spdebench.errors import UserError
+from spdebench.errors import DamagedWarning, UserError
 
 _RESERVED = {"con", "prn", "aux", "nul", *(f"{port}{k}" for port in ("com", "lpt") for k in range(10))}
+_NO_LINK = getattr(os, "O_NOFOLLOW", 0)
+_UNSYNCABLE = (errno.EINVAL, errno.ENOTSUP, errno.EBADF, errno.EACCES)  # of folders, on some file systems
 
 
 def plain_name(name: object, what: str) -> str:
@@ -23,27 +33,173 @@ def plain_name(name: object, what: str) -> str:
     return name
 
 
+# --- writing --------------------------------------------------------------------------------------------------------
 @contextmanager
-def replacing(path: Path) -> Iterator[Path]:
-    """Yield a temporary path next to ``path`` that replaces it at the end; after an error no file is left."""
-    temporary = path.with_name(
-        f".{path.name}.{os.getpid()}-{uuid.uuid4().hex[:8]}.tmp"
-    )  # pids repeat on other machines
+def replacing(path: Path, durable: bool = True) -> Iterator[Path]:
+    """Yield a temporary path next to ``path`` that replaces it at the end; after an error no file is left.
+
+    When the context ends without an error, the file survives a power cut (unless it need not be ``durable``).
+    """
+    temporary, held = path, -1
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
+        make_folder(path.parent)
+        remove_leftovers(path)
+        temporary, held = _new_temporary(path)
         yield temporary
-        os.replace(temporary, path)
+        if durable:
+            os.fsync(held)
+            put_in_place(temporary, path)
+        else:
+            os.replace(temporary, path)
     except OSError as error:
         raise UserError(f"cannot write {path} ({error.strerror or error}); choose another place") from None
     finally:
-        with suppress(OSError):
-            temporary.unlink(missing_ok=True)
+        if held >= 0:
+            with suppress(OSError):
+                temporary.unlink(missing_ok=True)
+            os.close(held)
 
 
-def write_text(path: Path, text: str) -> None:
+@contextmanager
+def replacing_folder(folder: Path) -> Iterator[Path]:
+    """Yield a new folder that takes the place of ``folder`` at the end; after an error the old one is there.
+
+    For a moment neither is there. When the context ends without an error, the new one survives a power cut. An OSError
+    is passed on.
+    """
+    make_folder(folder.parent)
+    remove_leftovers(folder)
+    fresh = folder.with_name(_temporary_name(folder))
+    fresh.mkdir()
+    old = fresh.with_suffix(".old.tmp")
+    with _locked_folder(fresh):
+        try:
+            yield fresh
+            sync_tree(fresh)
+            if folder.exists():
+                with _locked_folder(folder):
+                    os.rename(folder, old)
+                    try:
+                        put_in_place(fresh, folder)
+                    except OSError:
+                        os.rename(old, folder)
+                        raise
+                    shutil.rmtree(old, ignore_errors=True)
+            else:
+                put_in_place(fresh, folder)
+        finally:
+            shutil.rmtree(fresh, ignore_errors=True)
+
+
+@contextmanager
+def _locked_folder(folder: Path) -> Iterator[None]:
+    """Hold a lock on the folder itself, where there are such locks."""
+    descriptor = os.open(folder, os.O_RDONLY | _NO_LINK)
+    try:
+        with suppress(UserError):
+            try_lock(descriptor)
+        yield
+    finally:
+        os.close(descriptor)
+
+
+def write_text(path: Path, text: str, durable: bool = True) -> None:
     """Write a text file atomically."""
-    with replacing(path) as temporary:
+    with replacing(path, durable) as temporary:
         temporary.write_text(text, encoding="utf-8")
+
+
+def put_in_place(finished: Path, path: Path) -> None:
+    """Rename a file or folder whose content is synced; the new name survives a power cut."""
+    os.replace(finished, path)
+    sync_folder(path.parent)
+
+
+def make_folder(folder: Path) -> None:
+    """Make a folder and those above it, so that they survive a power cut."""
+    missing = [each for each in (folder, *folder.parents) if not each.exists()]
+    folder.mkdir(parents=True, exist_ok=True)
+    for each in reversed(missing):
+        sync_folder(each.parent)
+
+
+def sync_file(path: Path) -> None:
+    """Wait until the content of a file is on the disk."""
+    descriptor = os.open(path, os.O_RDONLY | _NO_LINK)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def sync_folder(folder: Path) -> None:
+    """Wait until the names in a folder are on the disk, where the file system can do so."""
+    try:
+        sync_file(folder.resolve())
+    except OSError as error:
+        if error.errno not in _UNSYNCABLE:
+            raise
+
+
+def sync_tree(folder: Path) -> None:
+    """Wait until a folder with everything in it is on the disk."""
+    for place, _, names in os.walk(folder):
+        for name in names:
+            sync_file(Path(place, name))
+        sync_folder(Path(place))
+
+
+def set_aside(path: Path, what: str = "is empty or damaged") -> None:
+    """Rename an empty or damaged file to ``NAME.damaged``, and say so in a line; it will be made again."""
+    target, number = path.with_name(f"{path.name}.damaged"), 1
+    while target.exists() or target.is_symlink():
+        number += 1
+        target = path.with_name(f"{path.name}.damaged-{number}")
+    try:
+        put_in_place(path, target)
+    except OSError as error:
+        raise UserError(f"{path} is damaged and cannot be moved ({error.strerror}); remove it") from None
+    warnings.warn(f"{path} {what}; it is kept as {target.name} and made again", DamagedWarning, 2)
+
+
+# --- temporary files ------------------------------------------------------------------------------------------------
+def _temporary_name(path: Path) -> str:
+    return f".{path.name}.{os.getpid()}-{uuid.uuid4().hex[:8]}.tmp"  # process numbers repeat on other machines
+
+
+def _new_temporary(path: Path) -> tuple[Path, int]:
+    """A new file next to ``path``, and a descriptor that holds its lock as long as it is open."""
+    while True:
+        temporary = path.with_name(_temporary_name(path))
+        descriptor = os.open(temporary, os.O_RDWR | os.O_CREAT | os.O_EXCL | _NO_LINK, 0o666)
+        with suppress(UserError):  # without locks nobody removes what others leave
+            _flock(descriptor, "LOCK_EX")
+        if temporary.exists():  # else another writer took it for a leftover before it was locked
+            return temporary, descriptor
+        os.close(descriptor)
+
+
+def remove_leftovers(path: Path) -> None:
+    """Remove the temporary files and folders next to ``path`` of processes that have died while they wrote it."""
+    with suppress(OSError):
+        prefix = f".{path.name}."
+        for name in os.listdir(path.parent):
+            if name.startswith(prefix) and name.endswith(".tmp"):
+                _remove_if_dead(path.with_name(name))
+
+
+def _remove_if_dead(temporary: Path) -> None:
+    with suppress(OSError, UserError):
+        folder = stat.S_ISDIR(temporary.lstat().st_mode)
+        descriptor = os.open(temporary, (os.O_RDONLY if folder else os.O_RDWR) | os.O_NONBLOCK | _NO_LINK)
+        try:
+            kind = os.fstat(descriptor).st_mode
+            if stat.S_ISDIR(kind) and try_lock(descriptor):
+                shutil.rmtree(temporary, ignore_errors=True)
+            elif stat.S_ISREG(kind) and try_lock(descriptor):
+                temporary.unlink()
+        finally:
+            os.close(descriptor)
 
 
 # --- locks ----------------------------------------------------------------------------------------------------------
@@ -57,6 +213,23 @@ def try_lock(file: int | IO[Any], *, shared: bool = False) -> bool:
     return _flock(file, "LOCK_SH" if shared else "LOCK_EX", "LOCK_NB")
 
 
+def check_lock(descriptor: int, path: Path) -> None:
+    """Refuse a file system on which a lock that is held can be taken once more: it keeps no two processes apart."""
+    other = os.open(path, os.O_RDWR | _NO_LINK)
+    try:
+        if os.path.sameopenfile(descriptor, other) and try_lock(other):
+            raise _no_locks("a second process would get the same lock")
+    finally:
+        os.close(other)
+
+
+def _no_locks(why: str) -> UserError:
+    return UserError(
+        f"file locks do not work in this folder ({why}); without them two processes would spoil each other's files: "
+        f"use a folder on a file system with flock (a local disk, or NFS 4)"
+    )
+
+
 def _flock(file: int | IO[Any], *flags: str) -> bool:
     try:
         import fcntl
@@ -66,6 +239,6 @@ def _flock(file: int | IO[Any], *flags: str) -> bool:
         fcntl.flock(file, sum(getattr(fcntl, flag) for flag in flags))
     except BlockingIOError:
         return False
-    except OSError:  # the file system has no locks: nothing keeps two processes apart there
-        return True
+    except OSError as error:
+        raise _no_locks(error.strerror or str(error)) from None
     return True

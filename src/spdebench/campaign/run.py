@@ -25,7 +25,8 @@ from spdebench.campaign.portable import SMALL_MODEL, export
 from spdebench.campaign.request import Campaign
 from spdebench.data import DatasetSpec, generate, open_dataset
 from spdebench.data.generate import check_folder, check_where
-from spdebench.errors import UserError, without_aliasing_warning
+from spdebench.errors import Damaged, UserError, without_aliasing_warning
+from spdebench.files import set_aside
 from spdebench.paper.base import AnySpec, dataset_of
 from spdebench.paper.figure_data import add_figure_data
 from spdebench.records import Record, store
@@ -124,7 +125,9 @@ def fill_missing(
         if report:
             report(outcome)
 
-    ready = [j for j in todo if j.status == "finished" and not j.shifts and not j.figure_data]
+    ready = [
+        j for j in todo if j.status == "finished" and not j.shifts and not j.figure_data and _has_record(places, j.spec)
+    ]
     rest = [j for j in todo if j.status != "done" and j not in ready]
     if rest and budget is not None:
         _check_budget(rest, budget)
@@ -247,6 +250,15 @@ def _add(record: Record, places: Places, seconds: float = 0.0) -> RunOutcome:
     return RunOutcome(record.name, "added" if new else "known", seconds, "", record)
 
 
+def _has_record(places: Places, spec: AnySpec) -> bool:
+    """Whether a run has a record that can be read; it may be that of another run, which is an error later."""
+    path = Path(places.runs) / spec.name / "record.json"
+    try:
+        return path.exists() and bool(read_record(path))
+    except Damaged:
+        return False
+
+
 def _collect(spec: AnySpec, places: Places) -> RunOutcome:
     """A run that was finished, but never added."""
     path = Path(places.runs) / spec.name
@@ -271,7 +283,7 @@ def _make(unit: Unit) -> Record:
 
 def _trained(spec: RunSpec, unit: Unit) -> Run:
     path = Path(unit.places.runs) / spec.name
-    if (path / "record.json").exists():
+    if _has_record(unit.places, spec):
         return open_run(path)
     run = train(
         spec.model,
@@ -295,7 +307,9 @@ def _measure_solver(spec: SolverSpec, unit: Unit) -> Record:
     folder = Path(unit.places.runs) / spec.name
     dataset = open_dataset(ensure(spec.dataset, unit.places.data, unit.device))
     with locked(folder):
-        if not (folder / "record.json").exists():
+        if not _has_record(unit.places, spec):
+            if (folder / "record.json").exists():
+                set_aside(folder / "record.json")
             write_json(folder / "record.json", solver.measure(spec, dataset, unit.device).to_dict())
     return read_record(folder / "record.json")
 
@@ -318,9 +332,6 @@ def _task(key: str, spec: RunSpec, unit: Unit) -> Task:
 
 def ensure(dataset: DatasetSpec, folder: str, device: str) -> Path:
     """The dataset's file, made if it is not there; of several processes that want it one makes it."""
-    path = Path(folder) / dataset.file_name
-    if path.exists():
-        return path
     with without_aliasing_warning():
         return generate(
             dataset.equation, n=dataset.n, seed=dataset.seed, chunk=dataset.chunk, out=folder, device=device, quiet=True

@@ -27,7 +27,7 @@ from spdebench.cli import (
     train,
 )
 from spdebench.engines import keep_freed_memory
-from spdebench.errors import AliasingWarning, RenamedWarning, UserError
+from spdebench.errors import AliasingWarning, DamagedWarning, RenamedWarning, UserError
 from spdebench.registry import WITH, extend
 from spdebench.version import __version__
 
@@ -144,7 +144,9 @@ def _fail(message: str) -> NoReturn:
 
 
 def _one_line(message: Any, category: type[Warning], filename: str, lineno: int, *rest: Any) -> None:
-    origin = "" if issubclass(category, AliasingWarning | RenamedWarning) else f" ({filename}:{lineno})"
+    origin = (
+        "" if issubclass(category, AliasingWarning | DamagedWarning | RenamedWarning) else f" ({filename}:{lineno})"
+    )
     sys.stderr.write(f"warning: {message}{origin}\n")
 
 

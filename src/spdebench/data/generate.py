@@ -25,11 +25,11 @@ import torch
 from spdebench.data.identity import DatasetSpec, from_json
 from spdebench.data.making import Watch
 from spdebench.data.store import Writer, made_with, open_dataset
-from spdebench.engines import Need, check_engine, check_workers, locked, run
+from spdebench.engines import Need, check_engine, check_workers, held, locked, run
 from spdebench.equations import Equation
 from spdebench.equations import equation as named
-from spdebench.errors import AliasingWarning, UserError, without_aliasing_warning
-from spdebench.files import replacing
+from spdebench.errors import AliasingWarning, Damaged, UserError, without_aliasing_warning
+from spdebench.files import replacing, set_aside
 from spdebench.solvers import simulate
 from spdebench.spec import canonical_json
 
@@ -76,22 +76,42 @@ def generate(
     check_workers(workers)
     folder = Path(out)
     path = folder / identity.file_name
-    if path.exists():
-        open_dataset(path)  # raises if the file is damaged
+    parts = parts_folder(path).absolute()  # workers on other machines have another current folder
+    if _whole(path):
+        _remove_parts(parts)
         return path
     check_folder(folder)
     check_disk(identity, folder)
     if message := equation.aliasing_message():
         warnings.warn(message, AliasingWarning, stacklevel=2)
-    parts = parts_folder(path).absolute()  # workers on other machines have another current folder
     with locked(parts, quiet=quiet):
-        if not path.exists():  # otherwise the process that had the lock has made it
-            _sweep_up(path)
+        _sweep_up(path)
+        if not _whole(path, repair=True):  # otherwise the process that had the lock has made it
             with Watch(parts, canonical_json(identity.to_dict())) as watch:
                 _make_chunks(identity, parts, workers, device, engine, report, watch)
                 assemble(identity, parts, path, device)
         shutil.rmtree(parts, ignore_errors=True)
     return path
+
+
+def _whole(path: Path, repair: bool = False) -> bool:
+    """Whether the file is there and not damaged; with ``repair`` a damaged one is set aside."""
+    if not path.exists():
+        return False
+    try:
+        open_dataset(path)
+    except Damaged:
+        if repair:
+            set_aside(path)
+        return False
+    return True
+
+
+def _remove_parts(parts: Path) -> None:
+    """Remove the chunks of a file that is whole, which a process left that died at the very end."""
+    if parts.exists() and not held(parts):
+        with suppress(UserError), locked(parts, quiet=True):  # chunks in a folder that cannot be written stay there
+            shutil.rmtree(parts, ignore_errors=True)
 
 
 def parts_folder(path: Path) -> Path:

@@ -25,7 +25,7 @@ from spdebench.data.store import Dataset, first_line, open_dataset
 from spdebench.data.verify import check_sums
 from spdebench.engines.locks import locked
 from spdebench.errors import UserError, did_you_mean
-from spdebench.files import plain_name
+from spdebench.files import plain_name, put_in_place, sync_file
 from spdebench.progress import Progress
 
 DOI = "https://doi.org/10.57967/hf/8682"
@@ -142,7 +142,9 @@ def get(name: str, place: Place, out: str | os.PathLike[str] = "data") -> Path:
                 shutil.rmtree(parts, ignore_errors=True)
                 line = f"{remote.path} does not match its checksum in {place.repo}; type the same command again"
                 raise UserError(line)
-            os.replace(part, target)
+            with _plain_errors(place, remote.path):
+                sync_file(part)
+                put_in_place(part, target)
         shutil.rmtree(parts, ignore_errors=True)
     return target
 

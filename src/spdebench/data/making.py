@@ -36,7 +36,7 @@ class Watch:
 
     def _write(self, name: str, text: str) -> None:
         with suppress(UserError):  # a full disk is reported when a chunk is written
-            write_text(self.parts / name, text)
+            write_text(self.parts / name, text, durable=False)
 
     def __enter__(self) -> Watch:
         return self

@@ -29,7 +29,7 @@ from spdebench.data.identity import DatasetSpec, from_dict
 from spdebench.data.splice import Splicer
 from spdebench.display import Displayed, TableRows, facts
 from spdebench.equations import Equation
-from spdebench.errors import UnknownName, UserError
+from spdebench.errors import Damaged, UnknownName, UserError
 from spdebench.files import replacing
 from spdebench.grids import Grid
 from spdebench.version import __version__
@@ -168,7 +168,7 @@ class Dataset(Displayed):
             self._file = pq.ParquetFile(self.path, page_checksum_verification=True)
             raw = {k.decode(): v.decode() for k, v in (self._file.metadata.metadata or {}).items()}
         except (pa.ArrowException, OSError, UnicodeDecodeError, ValueError) as error:
-            raise UserError(
+            raise Damaged(
                 f"{self.path} is not a whole Parquet file ({first_line(error)}); make or fetch it again"
             ) from None
         if "spdebench.seal" not in raw:
@@ -177,7 +177,7 @@ class Dataset(Displayed):
             )
         texts = {key: raw.get(f"spdebench.{key}", "") for key in _KEYS}
         if _seal(texts) != raw["spdebench.seal"]:
-            raise UserError(f"{self.path} is damaged: its metadata do not match their seal; make or fetch it again")
+            raise Damaged(f"{self.path} is damaged: its metadata do not match their seal; make or fetch it again")
         try:
             self.identity, shapes, chunks, self.made = (spec.loads(texts[key]) for key in _KEYS)
             self.chunk_digests: list[tuple[int, str]] = [(int(r), str(d)) for r, d in chunks]
@@ -191,7 +191,7 @@ class Dataset(Displayed):
         check_footer(self._file, self.path, {"u0": path_shape[1:], "dw": path_shape, "u": path_shape}, self.shapes)
         rows = sum(count for count, _ in self.chunk_digests)
         if len(self) != (rows if self.imported else self.spec.n) or len(self) != rows:
-            raise UserError(f"{self.path} is damaged: it has {len(self)} rows and checksums for {rows}")
+            raise Damaged(f"{self.path} is damaged: it has {len(self)} rows and checksums for {rows}")
 
     def _declared_shape(self) -> tuple[int, ...]:
         """T X.. as the identity has it; that of an imported file is checked here, as nothing else decodes it."""
@@ -311,16 +311,16 @@ def check_footer(
 ) -> None:
     """Raise an error if columns, row groups or sizes differ from what the metadata state; nothing is decoded."""
     if shapes != wanted:
-        raise UserError(f"{path} is damaged: its columns have the shapes {shapes}, its spec {wanted}")
+        raise Damaged(f"{path} is damaged: its columns have the shapes {shapes}, its spec {wanted}")
     types = {field.name: field.type for field in file.schema_arrow}
     if types != {c: pa.list_(pa.float32(), math.prod(shapes[c])) for c in COLUMNS} or len(file.schema_arrow) != 3:
-        raise UserError(f"{path} is damaged: its columns are not u0, dw and u in float32 of the shapes it states")
+        raise Damaged(f"{path} is damaged: its columns are not u0, dw and u in float32 of the shapes it states")
     groups = [file.metadata.row_group(k).num_rows for k in range(file.metadata.num_row_groups)]
     if any(not 1 <= rows <= LARGEST_GROUP for rows in groups) or sum(groups) != file.metadata.num_rows:
-        raise UserError(f"{path} is damaged: its row groups do not add up to {file.metadata.num_rows} rows")
+        raise Damaged(f"{path} is damaged: its row groups do not add up to {file.metadata.num_rows} rows")
     size = 4 * file.metadata.num_rows * sum(math.prod(shapes[c]) for c in COLUMNS)
     if size > DENSEST * path.stat().st_size:
-        raise UserError(f"{path} is damaged: {size:.3g} bytes of numbers cannot lie in {path.stat().st_size}")
+        raise Damaged(f"{path} is damaged: {size:.3g} bytes of numbers cannot lie in {path.stat().st_size}")
 
 
 def open_dataset(path: str | os.PathLike[str]) -> Dataset:

@@ -16,7 +16,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from spdebench.errors import UserError
-from spdebench.files import try_lock
+from spdebench.files import check_lock, make_folder, try_lock
 from spdebench.spec import loads
 
 _NO_LINK = getattr(os, "O_NOFOLLOW", 0)  # a symbolic link would lead out of the folder
@@ -26,18 +26,18 @@ _NO_LINK = getattr(os, "O_NOFOLLOW", 0)  # a symbolic link would lead out of the
 def locked(folder: Path, *, pause: float = 0.2, quiet: bool = False) -> Iterator[None]:
     """Lock the folder inside the context. If another process has it, say so in a line (unless ``quiet``) and wait."""
     path = folder / "lock"
+    descriptor, tries = _opened(path), 0
     try:
-        folder.mkdir(parents=True, exist_ok=True)
-        descriptor = os.open(path, os.O_RDWR | os.O_CREAT | _NO_LINK, 0o644)
-    except OSError as error:
-        raise UserError(f"cannot write into {folder} ({error.strerror}); choose another folder with --out") from None
-    try:
-        tries = 0
-        while not try_lock(descriptor):
+        while not try_lock(descriptor) or not _still_there(descriptor, path):
+            if not _still_there(descriptor, path):  # its last holder has removed the folder
+                os.close(descriptor)
+                descriptor = _opened(path)
+                continue
             tries += 1
             if tries == 2 and not quiet:  # a process that only looks has the lock for an instant
                 warnings.warn(f"{folder.name} is in progress ({_holder(path)}); waiting for it", stacklevel=3)
             time.sleep(pause if tries > 1 else min(pause, 0.05))
+        check_lock(descriptor, path)
         _note(descriptor, json.dumps({"pid": os.getpid(), "host": socket.gethostname()}))
         try:
             yield
@@ -45,6 +45,24 @@ def locked(folder: Path, *, pause: float = 0.2, quiet: bool = False) -> Iterator
             _note(descriptor, "")
     finally:
         os.close(descriptor)
+
+
+def _opened(path: Path) -> int:
+    try:
+        make_folder(path.parent)
+        return os.open(path, os.O_RDWR | os.O_CREAT | _NO_LINK, 0o644)
+    except OSError as error:
+        raise UserError(
+            f"cannot write into {path.parent} ({error.strerror}); choose another folder with --out"
+        ) from None
+
+
+def _still_there(descriptor: int, path: Path) -> bool:
+    """Whether the open file is the one of this name."""
+    try:
+        return os.path.samestat(os.fstat(descriptor), os.stat(path, follow_symlinks=False))
+    except OSError:
+        return False
 
 
 def held(folder: Path) -> str:

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from spdebench.errors import UserError
-from spdebench.files import lock_exclusive
+from spdebench.files import check_lock, lock_exclusive, make_folder, sync_folder
 from spdebench.records.record import Addition, Record, decode_line
 from spdebench.records.times import share_times
 from spdebench.spec import loads
@@ -39,7 +39,7 @@ def add(folder: str | os.PathLike[str], record: Record) -> bool:
     """Append a record, or what is new in it; False if there was nothing new. Safe between processes."""
     path = Path(folder) / record.file_name
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
+        make_folder(path.parent)
         with _locked(path) as file:
             known: dict[str, Record] = {}
             content = file.read()
@@ -51,6 +51,8 @@ def add(folder: str | os.PathLike[str], record: Record) -> bool:
             if fresh is None:
                 return False
             _append(file, _line(fresh))
+            if not content:
+                sync_folder(path.parent)
             return True
     except OSError as error:
         raise UserError(
@@ -60,13 +62,16 @@ def add(folder: str | os.PathLike[str], record: Record) -> bool:
 
 
 def check_writable(folder: str | os.PathLike[str]) -> None:
-    """Refuse, before anything is trained, a folder into which records cannot be written."""
+    """Refuse, before anything is trained, a folder into which records cannot be written, or where locks do not hold."""
     place = Path(folder)
     probe = place / f".probe.{os.getpid()}"
     try:
-        place.mkdir(parents=True, exist_ok=True)
-        probe.touch()
-        probe.unlink()
+        make_folder(place)
+        try:
+            with _locked(probe):
+                pass
+        finally:
+            probe.unlink(missing_ok=True)
     except OSError as error:
         raise UserError(f"cannot write into {place} ({error.strerror}); choose another with --results") from None
 
@@ -130,6 +135,7 @@ def _without_links(path: str, flags: int) -> int:
 def _locked(path: Path) -> Iterator[Any]:
     with open(path, "a+b", opener=_without_links) as file:
         lock_exclusive(file)
+        check_lock(file.fileno(), path)
         file.seek(0)
         yield file
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from spdebench import tensors
-from spdebench.errors import UserError
+from spdebench.errors import Damaged, UserError
 
 SHARE = 0.02  # checkpoints may take this share of the time
 FIRST = 1.0  # seconds that the first checkpoint is assumed to take
@@ -27,8 +27,10 @@ def load(path: Path, digest: str) -> dict[str, Any]:
     """What `save` wrote for this run, on the host; anything else is a one-line error."""
     try:
         content = tensors.load(path)
-    except (OSError, ValueError) as error:
+    except OSError as error:
         raise UserError(f"{path} cannot be read ({error}); remove it to train from the start") from None
+    except ValueError as error:
+        raise Damaged(f"{path} cannot be read ({error}); remove it to train from the start") from None
     if (found := content.get("digest")) != digest:
         raise UserError(f"{path} belongs to run {found}, not to {digest}; remove it or choose another folder")
     return content

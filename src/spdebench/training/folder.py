@@ -8,8 +8,8 @@ from typing import Any
 
 from spdebench import spec
 from spdebench.engines.locks import locked as locked
-from spdebench.errors import UserError
-from spdebench.files import write_text
+from spdebench.errors import Damaged, UserError
+from spdebench.files import sync_file, write_text
 from spdebench.records import Record
 
 
@@ -40,6 +40,13 @@ class Log:
         except OSError as error:
             raise UserError(f"cannot write {self.path} ({error.strerror}); what is finished is kept") from None
 
+    def close(self) -> None:
+        """Wait until all lines are on the disk."""
+        try:
+            sync_file(self.path)
+        except OSError as error:
+            raise UserError(f"cannot write {self.path} ({error.strerror}); what is finished is kept") from None
+
 
 def _line(entry: dict[str, Any]) -> str:
     return json.dumps(entry) + "\n"
@@ -66,8 +73,10 @@ def read_json(path: Path) -> Any:
         return spec.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
         raise UserError(f"{path} is not there") from None
-    except (OSError, ValueError) as error:
+    except OSError as error:
         raise UserError(f"{path} cannot be read ({error}); train the run again") from None
+    except ValueError as error:
+        raise Damaged(f"{path} cannot be read ({error}); train the run again") from None
 
 
 def read_record(path: Path) -> Record:
@@ -76,7 +85,7 @@ def read_record(path: Path) -> Record:
     try:
         return Record.from_dict(values)
     except UserError as error:
-        raise UserError(f"{path} is not a run record ({error}); train the run again") from None
+        raise Damaged(f"{path} is not a run record ({error}); train the run again") from None
 
 
 def write_json(path: Path, value: Any) -> None:

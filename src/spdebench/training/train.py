@@ -31,6 +31,7 @@ from spdebench.training.identity import from_dict, identify
 from spdebench.training.loop import Fit, validation
 from spdebench.training.options import Loss, Precision, Scheduler, TrainOptions
 from spdebench.training.provenance import now, peak_memory_mb, provenance, start_memory_watch
+from spdebench.training.repair import is_complete, set_damaged_aside
 from spdebench.training.run import Run
 from spdebench.training.scoring import finish
 
@@ -106,12 +107,13 @@ def train(
         require_tensorboard()
     identity = identify(model, task, config or {}, training)
     run = Run(Path(out) / identity.name, identity)
-    if run.finished or (run.trained and not test):
+    if is_complete(run, test):
         return _opened(run)
     _check_parts(task, identity.train_options, test)
     check_folder(Path(out))
     with locked(run.path), _current(device):
-        if run.finished or (run.trained and not test):  # finished by the process that had the lock
+        set_damaged_aside(run)
+        if is_complete(run, test):  # finished by the process that had the lock
             return _opened(run)
         _claim(run, resume)
         try:
@@ -225,6 +227,7 @@ def _run_epochs(
             bar.advance(1, f"best val {fit.best:.4g} at {fit.best_epoch}")
             if pausing:
                 raise checkpoints.Paused
+    log.close()
     if board:
         board.close()
 

@@ -17,6 +17,7 @@ import torch
 import spdebench as sb
 from spdebench import tensors
 from spdebench.data.store import Writer, made_with
+from spdebench.errors import DamagedWarning
 from spdebench.records import Record
 from spdebench.tasks import Task
 from spdebench.training import checkpoints, folder, part_for, score_on
@@ -470,10 +471,20 @@ def test_a_checkpoint_of_another_run_or_damaged(path, tmp_path, monkeypatch):
     with pytest.raises(sb.UserError, match="belongs to run 0123456789"):
         sb.train("tiny", Task(path), out=tmp_path, **FEW)
     last.write_bytes(last.read_bytes()[:500])
-    with pytest.raises(sb.UserError, match="cannot be read"):
-        sb.train("tiny", Task(path), out=tmp_path, **FEW)
-    last.unlink()
-    assert sb.train("tiny", Task(path), out=tmp_path, **FEW).finished
+    with pytest.warns(DamagedWarning, match=r"it is kept as last.safetensors.damaged and made again"):
+        assert sb.train("tiny", Task(path), out=tmp_path, **FEW).finished
+
+
+@pytest.mark.parametrize("name", ["spec.json", "record.json", "scores.json", "best.safetensors", "predictions.npy"])
+def test_an_emptied_file_is_set_aside_and_made_again(whole, path, name):
+    kept = {each: whole.file(each).read_bytes() for each in ("scores.json", "predictions.npy", "spec.json")}
+    weights_before, log = weights(whole), timeless(whole)
+    whole.file(name).write_bytes(b"")  # what a power cut leaves of a file that was not synced
+    with pytest.warns(DamagedWarning, match=f"{name} is empty or damaged; it is kept as {name}.damaged and made again"):
+        again = sb.train("tiny", Task(path), out=whole.path.parent, config={"dropout": 0.2}, **FEW)
+    assert again.finished and whole.file(f"{name}.damaged").read_bytes() == b""
+    assert all(torch.equal(weights(again)[k], w) for k, w in weights_before.items()) and timeless(again) == log
+    assert all(whole.file(each).read_bytes() == content for each, content in kept.items())
 
 
 def test_a_copy_is_told_its_commit(monkeypatch: pytest.MonkeyPatch) -> None:

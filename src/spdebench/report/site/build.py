@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
-import tempfile
 from collections.abc import Mapping
-from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 from spdebench.data import Dataset, open_dataset
 from spdebench.errors import UserError
+from spdebench.files import replacing_folder
 from spdebench.paper.catalogue import TABLES
 from spdebench.paper.fill import fill
 from spdebench.progress import Progress
@@ -96,46 +94,20 @@ def _data_files(data: Where | None) -> tuple[dict[str, Dataset], dict[str, str]]
 # --- onto the disk ------------------------------------------------------------------------------------------------
 def write_site(content: Content, target: Path, *, progress: bool | None = None) -> Path:
     """Write all pages into a new folder, then put it in the place of ``target``."""
+    names = []
     try:
-        target.parent.mkdir(parents=True, exist_ok=True)
-        fresh = Path(tempfile.mkdtemp(prefix=f".{target.name}.", suffix=".tmp", dir=target.parent))
-    except OSError as error:
-        raise _unwritable(target, error) from None
-    try:
-        names = []
-        with Progress(len(content), "pages", enabled=progress) as bar:
+        with replacing_folder(target) as fresh, Progress(len(content), "pages", enabled=progress) as bar:
             for name, text in pages(content):
                 path = fresh / name
                 path.parent.mkdir(exist_ok=True)
                 path.write_text(text, encoding="utf-8")
                 names.append(name)
                 bar.advance(1, name)
-        (fresh / MARKER).write_text(json.dumps({"files": sorted(names)}, indent=0) + "\n", encoding="utf-8")
-        fresh.chmod(0o755)
-        _swap(fresh, target)
+            (fresh / MARKER).write_text(json.dumps({"files": sorted(names)}, indent=0) + "\n", encoding="utf-8")
     except OSError as error:
-        raise _unwritable(target, error) from None
-    finally:
-        shutil.rmtree(fresh, ignore_errors=True)
+        line = f"cannot write {target} ({error.strerror or error}); choose another place with --out"
+        raise UserError(line) from None
     return target / "index.html"
-
-
-def _swap(fresh: Path, target: Path) -> None:
-    """Put the new folder where the old one is; for a moment neither is there, and after an error the old one is."""
-    old = fresh.with_suffix(".old")
-    if target.exists():
-        target.rename(old)
-    try:
-        fresh.rename(target)
-    except OSError:
-        with suppress(OSError):
-            old.rename(target)
-        raise
-    shutil.rmtree(old, ignore_errors=True)
-
-
-def _unwritable(target: Path, error: OSError) -> UserError:
-    return UserError(f"cannot write {target} ({error.strerror or error}); choose another place with --out")
 
 
 def _check_target(target: Path, asked: Path) -> None:
