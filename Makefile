@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 export OMP_NUM_THREADS ?= 1
 
-.PHONY: setup demo test slowest test-slow test-gpu drills fuzz bench lint format clean
+.PHONY: setup demo test slowest test-slow test-gpu findings drills fuzz bench lint format clean
 
 setup: $(VENV)/.ready
 
@@ -30,6 +30,10 @@ test-slow: setup
 test-gpu: setup
 	$(BIN)/python -c 'import sys, torch; sys.exit(None if torch.cuda.is_available() else "no CUDA device can be used here")'
 	$(BIN)/python -m pytest -m gpu
+
+# The findings that take seconds, and their numbers in docs/findings.md; `spdebench findings --all --out` has all.
+findings: setup
+	$(BIN)/spdebench findings --out docs/findings.md
 
 drills: setup
 	$(BIN)/python tests/drills/run.py

@@ -13,7 +13,7 @@ def test_help_of_every_verb_imports_nothing_slow():
     program = f"""
 import sys
 from spdebench.cli.main import main
-for words in ([], *([verb] for verb in {(*VERBS, "report", "results", "doctor")!r}), ["data", "push"]):
+for words in ([], *([verb] for verb in {(*VERBS, "report", "results", "findings", "doctor")!r}), ["data", "push"]):
     try:
         main([*words, "--help"])
     except SystemExit as end:
@@ -22,7 +22,7 @@ print("slow:", *(name for name in {HEAVY!r} if name in sys.modules))
 """
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
-    assert done.stdout.count("Usage: ") == 16 and done.stdout.endswith("slow:\n")
+    assert done.stdout.count("Usage: ") == 17 and done.stdout.endswith("slow:\n")
 
 
 def test_public_names_are_imported_when_used():

@@ -26,6 +26,7 @@ FLOW = [
     "paper",
     "campaign",
     "report",
+    "findings",
     "cli",
 ]
 

@@ -14,6 +14,7 @@ from spdebench.cli import (
     data,
     doctor,
     evaluate,
+    findings,
     generate,
     merge,
     plot,
@@ -53,6 +54,7 @@ app.command("status")(status.status)
 app.command("plot")(plot.plot)
 app.command("report")(report.report)
 app.command("results")(results.results)
+app.command("findings")(findings.findings)
 passed_on = {"allow_extra_args": True, "ignore_unknown_options": True}
 app.command("bench", context_settings=passed_on, add_help_option=False)(bench.bench)
 app.command("doctor")(doctor.doctor)

@@ -1,0 +1,163 @@
+"""Findings about metrics: exchanged axes, batches, and numbers that are printed twice."""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor
+
+from spdebench.data import Dataset
+from spdebench.equations import Phi41
+from spdebench.errors import UserError
+from spdebench.findings.base import Finding, Found, OnFile, Sources, declare
+from spdebench.grids import Grid
+from spdebench.metrics.evaluate import evaluate
+from spdebench.paper import published
+from spdebench.solvers import simulate
+
+SAMPLES, BATCH = 180, 20
+"""The paper's test part, and the batch of the authors' evaluation."""
+LAWS = ("acf", "corr", "sigw1")
+TOP, COARSE = 8, 1
+"""Modes that the predictions of these findings keep."""
+
+
+def smoothed(grid: Grid, u: Tensor, top: int) -> Tensor:
+    """u without its modes |k| > top: the prediction of a model that misses the fine scales."""
+    c = grid.transform(u)
+    c[..., top + 1 :] = 0
+    return grid.inverse(c)
+
+
+def scores(prediction: Tensor, truth: Tensor, grid: Grid, names: Sequence[str] = LAWS) -> dict[str, float]:
+    found = evaluate(prediction, truth, grid, metrics=names, has_t0=False, resamples=0)
+    return {name: float(found[name].value) for name in names}
+
+
+def in_batches(prediction: Tensor, truth: Tensor, grid: Grid) -> dict[str, float]:
+    """The mean of the scores of batches of 20."""
+    pairs = zip(prediction.split(BATCH), truth.split(BATCH), strict=True)
+    each = [scores(p, t, grid) for p, t in pairs if len(t) == BATCH]
+    return {name: statistics.fmean(s[name] for s in each) for name in LAWS}
+
+
+def _example(top: int = TOP) -> tuple[Tensor, Tensor, Grid]:
+    eq = Phi41(sigma=1.0, truncation=128, edition="paper")
+    u = simulate(eq, 0, range(SAMPLES)).u[:, 1:]
+    return smoothed(eq.grid, u, top), u, eq.grid
+
+
+# --- batches ------------------------------------------------------------------------------------------------------
+def batches(given: Sources) -> Found:
+    """mean_b M(V_b, U_b) over batches b of 20 against M(V, U) of all 180: a distance of laws has a bias O(n^-1/2)."""
+    return _inflation(*_example())
+
+
+def _inflation(prediction: Tensor, truth: Tensor, grid: Grid) -> Found:
+    whole, parts = scores(prediction, truth, grid), in_batches(prediction, truth, grid)
+    rows = [
+        {"metric": name, f"all {len(truth)}": whole[name], f"batches of {BATCH}": parts[name],
+         "ratio": parts[name] / whole[name]}
+        for name in LAWS
+    ]  # fmt: skip
+    return Found({f"{name}_ratio": parts[name] / whole[name] for name in LAWS}, rows)
+
+
+def batches_on_file(given: Sources, data: Dataset) -> Found:
+    """The same between the two halves of a file, which have one law and independent noise."""
+    half = len(data) // 2 // BATCH * BATCH
+    if half < 2 * BATCH:
+        raise UserError(f"{data.path.name} has {len(data)} samples; this finding needs at least {4 * BATCH}")
+    first, second = (torch.from_numpy(data.read("u", s, s + half)[:, 1:]) for s in (0, half))
+    return _inflation(first, second, data.grid)
+
+
+declare(
+    Finding(
+        name="batch-metrics",
+        title="Averaging the distributional metrics over batches of 20 makes them two to three times as large.",
+        sentence="For one and the same prediction (Phi41 without its modes |k| > 8) the average over batches of 20 is "
+        "{acf_ratio:.1f} times the value on all 180 test samples for the ACF error, {corr_ratio:.1f} times for the "
+        "cross-correlation error and {sigw1_ratio:.1f} times for Sig-W1.",
+        follows="These metrics compare laws; with few samples they measure the sampling error. Compute them once on "
+        "the whole test part, print the value of an independent ensemble of the same size, and do not compare values "
+        "from different batch sizes.",
+        uses=("fresh data",),
+        compute=batches,
+        on_file=OnFile(
+            "Between the two halves of this file batches of 20 give {acf_ratio:.2g}, {corr_ratio:.2g} and "
+            "{sigw1_ratio:.2g} times the value of the whole for ACF, cross-correlation and Sig-W1.",
+            batches_on_file,
+        ),
+    )
+)
+
+
+# --- axes ---------------------------------------------------------------------------------------------------------
+def axes(given: Sources) -> Found:
+    """acf compares rho(u(s,x), u(t,x)), corr rho(u(t,x), u(t,y)): on (N, X, T) for (N, T, X) each is the other."""
+    prediction, truth, grid = _example(COARSE)
+    right = scores(prediction, truth, grid, LAWS[:2])
+    other = Grid.unit(truth.shape[1])
+    wrong = scores(prediction.transpose(1, 2), truth.transpose(1, 2), other, LAWS[:2])
+    rows = [
+        {"layout": "(sample, time, space)", "ACF error": right["acf"], "cross-correlation error": right["corr"]},
+        {"layout": "(sample, space, time)", "ACF error": wrong["acf"], "cross-correlation error": wrong["corr"]},
+    ]
+    return Found({"acf": right["acf"], "corr": right["corr"], "acf_x": wrong["acf"], "corr_x": wrong["corr"]}, rows)
+
+
+declare(
+    Finding(
+        name="exchanged-metrics",
+        title="The released evaluation exchanges the ACF error and the cross-correlation error for some models.",
+        sentence="For the same prediction (Phi41 without its modes |k| > 1) the ACF error is {acf:.4f} and the "
+        "cross-correlation error {corr:.4f}; with time as the last axis the same functions return "
+        "{acf_x:.4f} and {corr_x:.4f}.",
+        follows="FNO, NSPDE and WNO store time last, the other models store it first, and the evaluation expects it "
+        "first: a column of the table mixes two quantities. Name the axes of an array, check its shape on entry, and "
+        "do not compare these two columns between models.",
+        uses=("fresh data",),
+        compute=axes,
+    )
+)
+
+
+# --- printed twice ------------------------------------------------------------------------------------------------
+def twice(given: Sources) -> Found:
+    """max / min of the numbers printed for one (equation, boundary, noise, sigma, task, J, model) in two tables."""
+    keys = ("equation", "boundary", "noise", "sigma", "task", "J", "model")
+    groups: dict[tuple[str, ...], dict[str, float]] = {}
+    for n in published.numbers():
+        whole = not n.columns["train_set"] or n.columns["train_set"] == n.columns["test_set"] == n.columns["J"]
+        if n.columns["metric"] == "rel_l2" and whole:
+            groups.setdefault(tuple(n.columns[k] for k in keys), {})[n.table] = n.mean
+    both = {key: values for key, values in groups.items() if len(values) > 1}
+    ratios = {key: max(values.values()) / min(values.values()) for key, values in both.items()}
+    apart = sorted((key for key in both if ratios[key] > 1.1), key=lambda key: -ratios[key])
+    rows = [
+        {
+            **dict(zip(("equation", "noise", "task", "J", "model"), (key[0], key[2], *key[4:]), strict=True)),
+            "printed": " and ".join(f"{v:g}" for v in both[key].values()),
+            "ratio": ratios[key],
+        }
+        for key in apart
+    ]
+    return Found({"both": len(both), "apart": len(apart), "largest": max(ratios.values())}, rows)
+
+
+declare(
+    Finding(
+        name="printed-twice",
+        title="The paper prints different errors for the same model on the same data.",
+        sentence="Of {both:.0f} relative L2 errors that stand in two tables, {apart:.0f} differ by more than 10 %, the "
+        "largest by a factor of {largest:.0f}.",
+        follows="The spread between two tables is far larger than the printed standard deviations. Train several "
+        "seeds, state the spread over them, and keep one record from "
+        "which all tables are computed.",
+        uses=("published numbers",),
+        compute=twice,
+    )
+)
