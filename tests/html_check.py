@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import hashlib
+import itertools
 import re
 from html.parser import HTMLParser
 from pathlib import Path
@@ -98,6 +99,9 @@ def check_page(page: Page, site: Path, limit: int = 300_000) -> None:
             assert attrs.get("scope") in ("row", "col")
     for each in page.all("table"):
         assert page.all("caption", each) or "facts" in each[1].get("class", ""), f"{where}: a table has no caption"
+    levels = [int(tag[1]) for tag in tags if re.fullmatch("h[1-6]", tag)]
+    assert levels[0] == 1 and all(b <= a + 1 for a, b in itertools.pairwise(levels)), f"{where}: {levels}"
+    assert len(page.all("select")) == sum(len(page.all("select", label)) for label in page.all("label"))
     for drawing in page.all("svg"):
         assert drawing[1].get("role") == "img" and drawing[1].get("aria-label")
     for reference in re.findall(r"url\(([^)]*)\)", source):
@@ -111,9 +115,11 @@ def check_link(href: str, tag: str, page: Page, identifiers: set[str], site: Pat
     elif tag == "image":
         assert href.startswith("data:image/png;base64,")
     else:
-        assert re.fullmatch(r"[a-z0-9./-]+", href), f"{page.path}: {href}"
-        target = (page.path.parent / href).resolve()
+        path, _, place = href.partition("#")
+        assert re.fullmatch(r"[a-z0-9./-]+", path), f"{page.path}: {href}"
+        target = (page.path.parent / path).resolve()
         assert target.is_relative_to(site.resolve()) and target.is_file(), f"{page.path}: {href} leads nowhere"
+        assert not place or f'id="{place}"' in target.read_text(encoding="utf-8"), f"{page.path}: {href} leads nowhere"
 
 
 def check_policy(page: Page) -> None:

@@ -1,6 +1,7 @@
 // A page without a browser: elements as plain objects, enough of them for the site's own script. Reads a JSON document
 // {tree, script, actions} from standard input, where an element is [tag, attributes, children], runs the script, does the
-// actions (["click", column], ["select", label, value]) and prints the words of the shown table after each.
+// actions (["click", column], ["select", label, value]) and prints the words of the last table, and the headings of the
+// sections that are shown, after each.
 "use strict";
 
 class Element {
@@ -27,7 +28,8 @@ class Element {
   set textContent(value) { this.children = value === "" ? [] : [value]; }
   get elements() { return this.children.filter((c) => c instanceof Element); }
   getElementsByTagName(tag) {
-    return this.elements.flatMap((c) => (c.tag === tag ? [c] : []).concat(c.getElementsByTagName(tag)));
+    const fits = (c) => tag === "*" || c.tag === tag;
+    return this.elements.flatMap((c) => (fits(c) ? [c] : []).concat(c.getElementsByTagName(tag)));
   }
   getElementById(id) {
     if (this.attributes.id === id) return this;
@@ -50,19 +52,20 @@ const root = build(input.tree);
 root.createElement = (tag) => new Element(tag, {}, []);
 new Function("document", input.script)(root);
 
-const table = root.getElementsByTagName("table").find((t) => t.getAttribute("data-sort") !== null);
+const table = root.getElementsByTagName("table").findLast((t) => t.getAttribute("data-sort") !== null);
 const words = (row) => row.cells.filter((c) => !c.hidden).map((c) => c.textContent.trim());
 const seen = () => ({
   head: words(table.tHead.rows[0]),
   sort: table.tHead.rows[0].cells.map((c) => c.getAttribute("aria-sort")),
   rows: table.tBodies[0].rows.filter((r) => !r.hidden).map(words),
+  sections: root.getElementsByTagName("section").filter((s) => !s.hidden).map((s) => s.elements[0].textContent),
   form: root.getElementsByTagName("form").map((f) => [f.hidden, f.getElementsByTagName("output")[0].textContent]),
 });
 const out = [seen()];
 for (const [kind, name, value] of input.actions) {
   if (kind === "click") {
     const button = table.getElementsByTagName("button").find((b) => b.textContent === name);
-    button.listeners.click();
+    button.parent.listeners.click();  // a click on the button reaches its cell
   } else {
     const label = root.getElementsByTagName("label").find((l) => l.textContent.startsWith(name));
     const select = label.getElementsByTagName("select")[0];

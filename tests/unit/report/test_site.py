@@ -6,6 +6,7 @@ import ast
 import dataclasses
 import json
 import math
+import re
 import sys
 from pathlib import Path
 from typing import Any
@@ -19,7 +20,7 @@ from html_check import Page, check_site, table, text
 from spdebench.cli.main import main
 from spdebench.data import generate, open_dataset
 from spdebench.data.card import render_card
-from spdebench.equations import equation
+from spdebench.equations import EQUATIONS, equation
 from spdebench.errors import UserError
 from spdebench.models import MODELS
 from spdebench.paper.base import Table, data
@@ -28,7 +29,7 @@ from spdebench.records import Record
 from spdebench.records.store import add
 from spdebench.report.costs import Point, plot_cost
 from spdebench.report.site import build, build_site, charts, formatting
-from spdebench.report.site.board import Leaderboard, rows_of
+from spdebench.report.site.board import Leaderboard, problems_of, rows_of
 from spdebench.report.site.shown import shown_runs
 from spdebench.tasks import TaskSpec
 
@@ -55,22 +56,27 @@ def pages(site) -> dict[str, Page]:
 def test_every_run_has_a_page_and_every_seed_a_link(site, pages):
     records = fake_records()
     assert {name for name in pages if name.startswith("runs/")} == {f"runs/{digest}.html" for digest in records}
-    assert {href for href in pages["index.html"].links if href.startswith("runs/")} == {
-        f"runs/{digest}.html" for digest in records
-    }
+    board = pages["boards/index.html"]
+    assert {href for href in board.links if "/runs/" in href} == {f"../runs/{digest}.html" for digest in records}
+    assert all(text(link).startswith("seed ") for link in board.all("a") if "/runs/" in link[1]["href"])
     assert len([name for name in pages if name.startswith("datasets/")]) == 1 + 4
 
 
 def test_rows_are_means_over_seeds(pages):
-    head, rows = table(pages["index.html"])
-    assert len(rows) == 4 * (4 + 2 + 1)
+    board = pages["boards/index.html"]
+    places = [text(heading).strip() for heading in board.all("h2")]
+    assert len(places) == len(board.all("table")) == 4
+    head, rows = table(board, places.index("J = 8, σ = 0.1, periodic, xi -> u"))
+    assert head[:4] == ["model", "rel_l2", "rank", "parameters"] and len(rows) == 4 + 2 + 1
     wanted = [record("fno", dataset_spec(8, 0.0), seed).scores["rel_l2"].value for seed in range(3)]
-    (row,) = (r for r in rows if (r[1], r[4], r[6]) == ("8", "xi -> u", "fno"))
+    (row,) = (r for r in rows if r[0] == "fno")
     mean, std = (float(word) for word in row[head.index("rel_l2")].split("±"))
     assert mean == pytest.approx(np.mean(wanted), abs=1e-3) and std == float(f"{np.std(wanted, ddof=1):.0e}")
-    assert row[head.index("seeds")] == "3" and row[head.index("runs")] == "0 1 2"
-    (single,) = (r for r in rows if (r[1], r[4]) == ("8", "xi -> u") and r[6].startswith("mean"))
-    assert "±" not in single[head.index("rel_l2")] and single[6].endswith("baseline")
+    assert row[head.index("runs")] == "seed 0, seed 1, seed 2"
+    (single,) = (r for r in rows if r[0].startswith("mean"))
+    assert "±" not in single[head.index("rel_l2")] and single[0].endswith("baseline")
+    ranks = {row[0].split()[0]: row[head.index("rank")] for row in rows}
+    assert ranks == {"nspde": "1", "fno": "2", "wno": "3", "linear": "4", "deeponet": "5", "mean": "6", "solver": "–"}
 
 
 def test_the_best_is_nearest_to_the_ideal_and_the_solver_does_not_compete():
@@ -83,6 +89,28 @@ def test_the_best_is_nearest_to_the_ideal_and_the_solver_does_not_compete():
         assert ratio.scores["std_ratio"].mean == max(r.scores["std_ratio"].mean for r in here if not r.first.solver)
         (solver,) = (row for row in here if row.first.solver)
         assert not solver.best and 0.015 < solver.scores["rel_l2"].mean < 0.025  # its distance to the finer solution
+
+
+def test_ranks_are_shown_only_where_a_network_ran(tmp_path):
+    data, other = dataset_spec(8, 0.0), dataset_spec(16, 0.0)
+    found = [record("mean", data), record("linear", data), record("mean", other), record("fno", other)]
+    rows = rows_of(shown_runs({entry.digest: entry for entry in found}))
+    known = {(row.field("truncation"), row.first.model): (row.rank, "rel_l2" in row.best) for row in rows}
+    assert known["8", "mean"] == known["8", "linear"] == (None, False)
+    assert known["16", "fno"] == (1, True) and known["16", "mean"] == (2, False)
+    site = build_site({entry.digest: entry for entry in found}, tmp_path / "site").parent
+    page = Page(site / "boards" / "index.html")
+    assert ["rank" in table(page, k)[0] for k in range(2)] == [False, True]
+    assert text(page.tree).count("no network was trained") == 1
+
+
+def test_problems_and_datasets_are_sorted_by_number(tmp_path):
+    found = [record("fno", dataset_spec(truncation, 0.0)) for truncation in (16, 4, 128, 8)]
+    site = build_site({entry.digest: entry for entry in found}, tmp_path / "site").parent
+    headings = [text(node).split(",")[0].strip() for node in Page(site / "boards" / "index.html").all("h2")]
+    assert headings == ["J = 4", "J = 8", "J = 16", "J = 128"]
+    head, rows = table(Page(site / "datasets" / "index.html"))
+    assert [row[head.index("J")] for row in rows] == ["4", "8", "16", "128"]
 
 
 def test_settings_that_differ_make_rows_that_say_so():
@@ -111,11 +139,34 @@ def test_a_long_leaderboard_is_split_by_equation(tmp_path):
         if name.startswith("datasets"):
             break  # the boards come first
         found[name] = html
-    assert len(found) == 1 + 3 + 1 and {"boards/phi41.html", "boards/phi41-2.html", "boards/phi41-3.html"} < set(found)
+    assert len(found) == 2 + 3 + 1 and {"boards/phi41.html", "boards/phi41-2.html", "boards/phi41-3.html"} < set(found)
+    assert len(content) == len(found) + 3 + 601
     assert all(len(html.encode()) < 300_000 for html in found.values())
     (other,) = (name for name in found if "burgers" in name)
     assert ".." not in other and other.count("/") == 1
-    assert sum(html.count("model-") for name, html in found.items() if name != "index.html") == 600
+    assert sum(html.count(">model-") for name, html in found.items() if "index" not in name) == 600
+
+
+# --- the first page -----------------------------------------------------------------------------------------------
+def test_the_first_page_shows_equations_the_best_models_and_the_citation(pages):
+    page = pages["index.html"]
+    names = [text(node) for node in page.all("h3")]
+    assert names == [EQUATIONS[name].title for name in EQUATIONS]
+    assert len(page.all("image")) == len(names)  # one picture each
+    head, rows = table(page)
+    assert head[:3] == ["problem", "best network", "rel_l2"] and len(rows) == 1  # one equation has records
+    assert rows[0][0].startswith("phi41") and rows[0][1] == "nspde" and rows[0][3] == "linear"
+    assert float(rows[0][head.index("floor")]) == pytest.approx(0.02, rel=0.1)
+    seen = text(page.tree)
+    root = Path(__file__).parents[3] / "CITATION.cff"
+    for line in root.read_text(encoding="utf-8").splitlines():  # every title, name and note of the file
+        if found := re.search(r'(?:title|name|notes): "(.*)"', line):
+            assert found[1] in seen, line
+
+
+def test_the_site_brings_the_citation_of_the_repository():
+    copy = Path(build.__file__).parent / "static" / "CITATION.cff"
+    assert copy.read_bytes() == (Path(__file__).parents[3] / "CITATION.cff").read_bytes()
 
 
 # --- other pages --------------------------------------------------------------------------------------------------
@@ -375,6 +426,6 @@ def test_importing_draws_nothing():
 
 
 def test_boards_offer_what_they_hold():
-    board = Leaderboard(rows_of(shown_runs(fake_records())))
-    assert board.equations == ["phi41"] and board.tasks == ["(u0, xi) -> u", "xi -> u"]
-    assert board.metrics == ["rel_l2", "mse", "w12_paper", "corr", "sigw1", "std_ratio"]
+    board = Leaderboard(problems_of(rows_of(shown_runs(fake_records()))))
+    assert board.choices == {"J": ["8", "16"], "task": ["(u0, xi) -> u", "xi -> u"]}  # the rest is the same for all
+    assert board.metrics == ["mse", "w12_paper", "corr", "sigw1", "std_ratio"]

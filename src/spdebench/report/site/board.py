@@ -1,25 +1,26 @@
 """Runs as rows of a leaderboard: runs that differ only in their seed are one row, mean ± s.d.
 
 A *problem* is datasets and task: what scores can be compared on. The best of a problem is, for each metric, the row
-whose mean is nearest to the metric's ideal value; the solver is shown, but does not compete.
+whose mean is nearest to the metric's ideal value; the solver is shown, but does not compete. A problem on which no
+network was trained has no ranks and no best row.
 """
 
 from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
 from spdebench.metrics import DEFAULT
 from spdebench.records.summary import MAIN, SeedMean, gap, mean_over_seeds, ranked
-from spdebench.report.site.formatting import fingerprint, mapping, real, several, text
-from spdebench.report.site.shown import ShownRun
+from spdebench.report.site.formatting import fingerprint, mapping, real, several, slug, text
+from spdebench.report.site.shown import ShownDataset, ShownRun
 from spdebench.tasks import TaskSpec
 
-ROWS = 250  # rows of a board on one page: about 250 kB
+ROWS = 200  # rows of a board on one page: about 200 kB
 
 
 @dataclass
@@ -29,6 +30,7 @@ class BoardRow:
     runs: list[ShownRun]
     variant: str = ""  # what tells it from other rows of the same model and problem
     best: set[str] = field(default_factory=set)  # metrics on which it is the best of its problem
+    rank: int | None = None  # by the main metric, among networks and baselines
 
     @property
     def first(self) -> ShownRun:
@@ -55,6 +57,15 @@ class BoardRow:
     @property
     def parameters(self) -> int | None:
         return self.first.record.parameters
+
+    @property
+    def network(self) -> bool:
+        return not (self.first.solver or self.first.baseline)
+
+    @property
+    def main(self) -> SeedMean | None:
+        """Mean of the main metric."""
+        return self.scores.get(MAIN)
 
     @property
     def label(self) -> str:
@@ -84,22 +95,133 @@ class BoardRow:
 
 
 @dataclass(frozen=True)
-class Leaderboard:
-    """Rows and all their metrics, with the equations and tasks to filter by."""
+class Problem:
+    """The rows that can be compared: the same datasets and task. The best comes first."""
 
     rows: Sequence[BoardRow]
 
+    @property
+    def key(self) -> str:
+        """Names its place on a page."""
+        return self.rows[0].first.problem
+
+    @property
+    def equation(self) -> str:
+        return self.rows[0].equation
+
+    @property
+    def datasets(self) -> Sequence[ShownDataset]:
+        return self.rows[0].first.datasets
+
+    @cached_property
+    def choices(self) -> dict[str, str]:
+        """What a reader may choose problems by."""
+        row = self.rows[0]
+        found = {name: row.field(key) for name, key in (("J", "truncation"), ("σ", "sigma"), ("boundary", "boundary"))}
+        return {"equation": row.equation, **found, "task": row.inputs, "networks": "some" if self.networks else "none"}
+
+    @cached_property
+    def words(self) -> str:
+        """The problem without its equation, in one line."""
+        named = {"J": "J = {}", "σ": "σ = {}", "boundary": "{}", "task": "{}"}
+        parts = [shape.format(self.choices[key]) for key, shape in named.items() if self.choices[key] != text(None)]
+        return ", ".join([*parts, *([self.rows[0].view] if self.rows[0].view else [])])
+
     @cached_property
     def metrics(self) -> list[str]:
-        return metrics_of(self.rows)
+        """All metrics but the main one."""
+        return [name for name in metrics_of(self.rows) if name != MAIN]
+
+    @cached_property
+    def networks(self) -> list[BoardRow]:
+        return [row for row in self.rows if row.network]
 
     @property
-    def equations(self) -> list[str]:
-        return sorted({row.equation for row in self.rows})
+    def best_network(self) -> BoardRow | None:
+        return _best(self.networks)
 
     @property
-    def tasks(self) -> list[str]:
-        return sorted({row.inputs for row in self.rows})
+    def best_baseline(self) -> BoardRow | None:
+        """The best row that has no network."""
+        return _best([row for row in self.rows if row.first.baseline])
+
+    @property
+    def floor(self) -> SeedMean | None:
+        """The distance of the data to a finer solution with the same noise; None where no solver row has it."""
+        return next((row.main for row in self.rows if row.first.solver and row.main), None)
+
+
+def _best(rows: Sequence[BoardRow]) -> BoardRow | None:
+    order = ranked({k: row.main.mean for k, row in enumerate(rows) if row.main}, MAIN)
+    return rows[order[0]] if order else None
+
+
+def problems_of(rows: Iterable[BoardRow]) -> list[Problem]:
+    """Rows by problem, in their order."""
+    found: dict[str, list[BoardRow]] = {}
+    for row in rows:
+        found.setdefault(row.first.problem, []).append(row)
+    return [Problem(each) for each in found.values()]
+
+
+@dataclass(frozen=True)
+class Leaderboard:
+    """Problems, and the values to choose them by."""
+
+    problems: Sequence[Problem]
+
+    @cached_property
+    def metrics(self) -> list[str]:
+        """The metrics to choose a column by; the main one is always shown."""
+        return [name for name in metrics_of(row for p in self.problems for row in p.rows) if name != MAIN]
+
+    @cached_property
+    def choices(self) -> dict[str, list[str]]:
+        """Name of a choice -> its values, where there is more than one."""
+        return values_by_name(problem.choices for problem in self.problems)
+
+
+def values_by_name(choices: Iterable[Mapping[str, str]]) -> dict[str, list[str]]:
+    """The values of each name in all of these, sorted, where there is more than one."""
+    found: dict[str, set[str]] = {}
+    for each in choices:
+        for name, value in each.items():
+            found.setdefault(name, set()).add(value)
+    return {name: sorted(values, key=_by_number) for name, values in found.items() if len(values) > 1}
+
+
+def _by_number(value: str) -> tuple[float, str]:
+    """Numbers by their value, then words."""
+    try:
+        return _rank(float(value)), value
+    except ValueError:
+        return math.inf, value
+
+
+@dataclass(frozen=True)
+class BoardPage:
+    """A page of the leaderboard: problems of one equation, at most `ROWS` rows."""
+
+    name: str
+    path: str
+    problems: Sequence[Problem]
+
+
+def board_pages(problems: Sequence[Problem]) -> list[BoardPage]:
+    """Pages for one equation each. A problem is cut only where it is longer than a page."""
+    found = []
+    for equation in dict.fromkeys(problem.equation for problem in problems):
+        parts: list[list[Problem]] = [[]]
+        for problem in problems:
+            for k in range(0, len(problem.rows) if problem.equation == equation else 0, ROWS):
+                piece = Problem(problem.rows[k : k + ROWS])
+                if parts[-1] and sum(len(p.rows) for p in (*parts[-1], piece)) > ROWS:
+                    parts.append([])
+                parts[-1].append(piece)
+        for k, part in enumerate(parts):
+            name = equation if len(parts) == 1 else f"{equation}, part {k + 1} of {len(parts)}"
+            found.append(BoardPage(name, f"boards/{slug(equation)}{f'-{k + 1}' if k else ''}.html", part))
+    return found
 
 
 def rows_of(runs: Iterable[ShownRun]) -> list[BoardRow]:
@@ -110,21 +232,16 @@ def rows_of(runs: Iterable[ShownRun]) -> list[BoardRow]:
     rows = list(groups.values())
     for row in rows:
         row.runs.sort(key=lambda run: (real(run.record.options.get("seed")) or 0.0, run.seed, run.key))
-    problems: dict[str, list[BoardRow]] = {}
-    for row in rows:
-        problems.setdefault(row.first.problem, []).append(row)
-    for problem in problems.values():
-        _tell_apart(problem)
+    for problem in problems_of(rows):
+        _tell_apart(problem.rows)
         _mark_best(problem)
     return sorted(rows, key=_order)
 
 
 def _order(row: BoardRow) -> tuple[Any, ...]:
-    data = row.first.datasets[0].fields if row.first.datasets else {}
-    numbers = tuple(_rank(real(data.get(key))) for key in ("sigma", "truncation"))
-    score = row.scores.get(MAIN)
-    place = (row.equation, row.inputs, row.field("boundary"), *numbers, len(row.first.datasets), row.first.problem)
-    return (*place, _rank(score.mean if score else None), row.first.model, row.first.key)
+    data = row.first.datasets[0].order if row.first.datasets else ()
+    place = (row.equation, row.inputs, data, len(row.first.datasets), row.view, row.first.problem)
+    return (*place, _rank(row.main.mean if row.main else None), row.first.model, row.first.key)
 
 
 def _rank(value: float | None) -> float:
@@ -142,14 +259,20 @@ def _tell_apart(problem: Sequence[BoardRow]) -> None:
             row.variant = ", ".join(f"{text(key)}={text(values.get(key))}" for key in differing)
 
 
-def _mark_best(problem: Sequence[BoardRow]) -> None:
-    """Equal rows are all marked; a metric that one row alone has marks none."""
-    competing = [row for row in problem if not row.first.solver]
+def _mark_best(problem: Problem) -> None:
+    """Set ranks and mark the best row of each metric, where a network ran. Equal rows are equal; a metric that one row
+    alone has marks none."""
+    if not problem.networks:
+        return
+    competing = [row for row in problem.rows if not row.first.solver]
     for metric in metrics_of(competing):
         means = {k: row.scores[metric].mean for k, row in enumerate(competing) if metric in row.scores}
-        order = ranked(means, metric)
-        for k in order if len(means) > 1 else []:
-            if gap(means[k], metric) == gap(means[order[0]], metric):
+        gaps = {k: gap(means[k], metric) for k in ranked(means, metric)}
+        for k, own in gaps.items():
+            ahead = sum(other < own for other in gaps.values())
+            if metric == MAIN:
+                competing[k].rank = 1 + ahead
+            if not ahead and len(means) > 1:
                 competing[k].best.add(metric)
 
 

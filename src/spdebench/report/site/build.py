@@ -60,7 +60,7 @@ def gather(results: Where | Records, runs: Where | None, data: Where | None) -> 
     folders, local = _run_folders(runs)
     files, unread = _data_files(data)
     tables = [fill(table, collected) for table in TABLES] if collected else []
-    return Content(shown_runs({**local, **collected}), folders, files, unread, tables)
+    return Content(shown_runs({**local, **collected}), folders, files, unread, tables, collected)
 
 
 def _run_folders(runs: Where | None) -> tuple[dict[str, Path], dict[str, Record]]:

@@ -9,7 +9,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from spdebench.data import Dataset
-from spdebench.report.site.board import BoardRow, rows_of
+from spdebench.records import Records
+from spdebench.report.site.board import ROWS, BoardPage, BoardRow, Problem, board_pages, problems_of, rows_of
 from spdebench.report.site.shown import ShownDataset, ShownRun
 
 if TYPE_CHECKING:
@@ -18,17 +19,35 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Content:
-    """All that the site shows. ``folders``: run key -> its folder; ``files``: dataset key -> its file."""
+    """All that the site shows. ``folders``: run key -> its folder; ``files``: dataset key -> its file; ``records``:
+    the collected ones, which tables and the headline are made from."""
 
     runs: Sequence[ShownRun]
     folders: dict[str, Path] = field(default_factory=dict)
     files: dict[str, Dataset] = field(default_factory=dict)
     unread: dict[str, str] = field(default_factory=dict)
     tables: Sequence[Filled] = ()
+    records: Records = field(default_factory=dict)
 
     @cached_property
     def rows(self) -> list[BoardRow]:
         return rows_of(self.runs)
+
+    @cached_property
+    def problems(self) -> list[Problem]:
+        return problems_of(self.rows)
+
+    @cached_property
+    def boards(self) -> list[BoardPage]:
+        """The pages of the leaderboard by equation; none where all rows are on its first page."""
+        return board_pages(self.problems) if len(self.rows) > ROWS else []
+
+    @cached_property
+    def places(self) -> dict[str, str]:
+        """Key of a problem -> where the leaderboard shows it."""
+        pages = self.boards or [BoardPage("", "boards/index.html", self.problems)]
+        found = {problem.key: page.path for page in reversed(pages) for problem in page.problems}
+        return {key: f"{path}#p-{key}" for key, path in found.items()}
 
     @cached_property
     def datasets(self) -> dict[str, ShownDataset]:
@@ -36,9 +55,10 @@ class Content:
         found = {key: ShownDataset(file.identity) for key, file in self.files.items()}
         for run in self.runs:
             found |= {data.key: data for data in (*run.datasets, *run.shifted)}
-        order = sorted(found.values(), key=lambda d: (d.equation, d.label, d.extras, d.key))
+        order = sorted(found.values(), key=lambda d: (d.equation, d.order))
         return {data.key: data for data in order}
 
     def __len__(self) -> int:
-        """The number of pages, a board that is split counted once."""
-        return 2 + len(self.datasets) + len(self.runs) + (len(self.tables) + 1) * bool(self.tables)
+        """The number of pages."""
+        lists = 3 + bool(self.tables)  # the first page, and those of problems, datasets and tables
+        return lists + len(self.boards) + len(self.tables) + len(self.datasets) + len(self.runs)

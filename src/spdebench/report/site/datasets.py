@@ -13,7 +13,7 @@ from spdebench.records.summary import MAIN, mean_and_std
 from spdebench.report.costs import Kind, Point, plot_cost
 from spdebench.report.figures import KINDS
 from spdebench.report.site import charts, formatting
-from spdebench.report.site.board import ROWS, BoardRow, Leaderboard
+from spdebench.report.site.board import ROWS, BoardRow, Leaderboard, problems_of, values_by_name
 from spdebench.report.site.content import Content
 from spdebench.report.site.render import Drawing, Page, Templates, draw
 from spdebench.report.site.shown import ShownDataset
@@ -33,10 +33,9 @@ def _datasets(content: Content, templates: Templates) -> Page:
     entries = [
         {"data": data, "runs": used.count(key), "file": key in content.files} for key, data in content.datasets.items()
     ]
-    equations = sorted({data.equation for data in content.datasets.values()})
     return templates.render(
         "datasets.html", "datasets/index.html", "Datasets", "Datasets", script=True, entries=entries,
-        equations=equations, unread=content.unread,
+        choices=values_by_name(data.choices for data in content.datasets.values()), unread=content.unread,
     )  # fmt: skip
 
 
@@ -55,7 +54,7 @@ def _dataset(content: Content, templates: Templates, data: ShownDataset) -> Page
         mean=_mark(row for row in alone if row.first.record.model == "mean"),
         finer=_mark(row for row in alone if row.first.solver), main=MAIN, floor=tables[0] if tables else None,
         file=file.path.name if file else None, card_name=_card_path(file).name if file else None,
-        board=Leaderboard(rows[:ROWS]), charts=_compare(alone, data.label), card=card,
+        board=Leaderboard(problems_of(rows[:ROWS])), charts=_compare(alone, data.label), card=card,
         pictures=_pictures(file) if file else [],
     )  # fmt: skip
 

@@ -26,9 +26,8 @@ class Templates:
 
     def __init__(self, tables: bool) -> None:
         self._environment = _environment()
-        self._nav = [("Leaderboard", "index.html"), ("Datasets", "datasets/index.html")]
-        if tables:
-            self._nav.insert(1, ("Tables", "tables/index.html"))
+        self._nav = [("Overview", "index.html"), ("Leaderboard", "boards/index.html")]
+        self._nav += [("Tables", "tables/index.html")] * tables + [("Datasets", "datasets/index.html")]
         static = resources.files("spdebench.report.site") / "static"
         self._style, self._script = ((static / n).read_text(encoding="utf-8") for n in ("style.css", "site.js"))
 

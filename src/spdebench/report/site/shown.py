@@ -6,6 +6,7 @@ What a dataset, task or configuration holds is free, so that its values may be a
 from __future__ import annotations
 
 import dataclasses
+import math
 import shlex
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -17,7 +18,7 @@ from spdebench.equations import EQUATIONS, Equation
 from spdebench.errors import UserError
 from spdebench.records import MetricValue, Record, Records
 from spdebench.records.record import FINER
-from spdebench.report.site.formatting import fingerprint, mapping, page_name, text
+from spdebench.report.site.formatting import fingerprint, mapping, page_name, real, text
 from spdebench.tasks import TASK_TEXT
 from spdebench.training.solver_row import SOLVER
 
@@ -90,6 +91,19 @@ class ShownDataset:
         signs = {"truncation": "J ", "sigma": "σ ", "boundary": "", "kappa": "κ "}
         parts = [f"{sign}{text(known[key])}" for key, sign in signs.items() if known[key]]
         return ", ".join([self.equation, *parts, *(["imported"] if self.imported else [])])
+
+    @property
+    def choices(self) -> dict[str, str]:
+        """What a reader may choose datasets by."""
+        names = {"J": "truncation", "σ": "sigma", "boundary": "boundary"}
+        return {"equation": self.equation, **{name: text(self.fields.get(key)) for name, key in names.items()}}
+
+    @cached_property
+    def order(self) -> tuple[Any, ...]:
+        """Sorts the datasets of an equation: numbers by their value, and those that differ only in J side by side."""
+        found = (real(self.fields.get(key)) for key in ("sigma", "truncation", "kappa"))
+        sigma, truncation, kappa = (math.inf if value is None or math.isnan(value) else value for value in found)
+        return (text(self.fields.get("boundary")), sigma, self.extras, truncation, kappa, self.key)
 
     @property
     def command(self) -> str | None:

@@ -1,5 +1,5 @@
 "use strict";
-// Sorting by a click on a column's head, and choosing rows by equation and task and columns by metric.
+// Sorting by a click on a column's head, choosing rows or sections by what they say of themselves, and one metric's column.
 // Pages are complete without this script; it asks for nothing and stores nothing.
 (function () {
   // The number a cell begins with ("0.0973 ± 0.0040" is 0.0973; digits may be grouped by narrow spaces), or null.
@@ -10,8 +10,10 @@
     return /^[-+]?[\d.]/.test(plain) && !isNaN(value) ? value : null;
   }
 
+  // What a cell is sorted by: its place, where it gives one, or its words.
   function content(row, column) {
-    return row.cells[column].textContent.trim();
+    var cell = row.cells[column];
+    return cell.getAttribute("data-order") || cell.textContent.trim();
   }
 
   function blank(text) {
@@ -33,6 +35,7 @@
       .map(function (entry) { return entry.row; });
   }
 
+  // The whole cell of the head takes the click; the button within it is for the keyboard.
   function makeSortable(table) {
     var body = table.tBodies[0];
     var heads = Array.from(table.tHead.rows[0].cells);
@@ -42,7 +45,7 @@
       button.textContent = head.textContent.trim();
       head.textContent = "";
       head.appendChild(button);
-      button.addEventListener("click", function () {
+      head.addEventListener("click", function () {
         var sign = head.getAttribute("aria-sort") === "ascending" ? -1 : 1;
         heads.forEach(function (other) { other.removeAttribute("aria-sort"); });
         head.setAttribute("aria-sort", sign > 0 ? "ascending" : "descending");
@@ -51,33 +54,37 @@
     });
   }
 
-  // A form before a table: selects with data-column show rows with that text there; the one with data-metric shows
-  // one of the columns that are marked so.
+  // A form and what it chooses from: selects with data-choice show the elements (rows or sections) with that value; the
+  // one with data-metric shows one of the columns that are marked so.
   function makeFilter(form) {
-    var table = document.getElementById(form.getAttribute("data-for"));
-    var rows = Array.from(table.tBodies[0].rows);
-    var heads = Array.from(table.tHead.rows[0].cells);
+    var place = document.getElementById(form.getAttribute("data-for"));
+    var items = Array.from(place.getElementsByTagName("*")).filter(function (element) {
+      return element.getAttribute("data-values") !== null;
+    });
+    var values = items.map(function (item) { return JSON.parse(item.getAttribute("data-values")); });
     var selects = Array.from(form.getElementsByTagName("select"));
     var output = form.getElementsByTagName("output")[0];
 
     function apply() {
       var shown = 0;
-      rows.forEach(function (row) {
-        row.hidden = !selects.every(function (select) {
-          var column = select.getAttribute("data-column");
-          return column === null || select.value === "" || content(row, +column) === select.value;
+      items.forEach(function (item, index) {
+        item.hidden = !selects.every(function (select) {
+          var name = select.getAttribute("data-choice");
+          return name === null || select.value === "" || values[index][name] === select.value;
         });
-        shown += row.hidden ? 0 : 1;
+        shown += item.hidden ? 0 : 1;
       });
-      output.textContent = shown + " of " + rows.length + " rows";
+      output.textContent = shown + " of " + items.length + " " + form.getAttribute("data-items");
     }
 
     function choose(metric) {
-      heads.forEach(function (head, column) {
-        if (head.getAttribute("data-metric") === null) return;
-        var hide = metric !== "" && head.getAttribute("data-metric") !== metric;
-        head.hidden = hide;
-        rows.forEach(function (row) { row.cells[column].hidden = hide; });
+      Array.from(place.getElementsByTagName("table")).forEach(function (table) {
+        Array.from(table.tHead.rows[0].cells).forEach(function (head, column) {
+          if (head.getAttribute("data-metric") === null) return;
+          var hide = metric !== "" && head.getAttribute("data-metric") !== metric;
+          head.hidden = hide;
+          Array.from(table.tBodies[0].rows).forEach(function (row) { row.cells[column].hidden = hide; });
+        });
       });
     }
 
