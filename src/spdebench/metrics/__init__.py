@@ -8,6 +8,7 @@ from spdebench.metrics.correlation import lag_profile
 from spdebench.metrics.evaluate import DEFAULT, PAPER, evaluate
 from spdebench.metrics.fields import Pair
 from spdebench.metrics.floors import Floors, floors
+from spdebench.metrics.law import law_scores, skill
 from spdebench.metrics.moments import moment_maps
 from spdebench.metrics.scores import Score, Scores
 
@@ -31,6 +32,8 @@ __all__ = [
     "floors",
     "holm",
     "lag_profile",
+    "law_scores",
     "moment_maps",
     "over_seeds",
+    "skill",
 ]
