@@ -14,7 +14,7 @@ from torch import Tensor
 
 
 @dataclass(frozen=True)
-class Distances:
+class MeanDistances:
     """E|X - Y|, E|X - X'| and E|Y - Y'| of each input, (n,), in one norm; the last is NaN for a single truth."""
 
     between: Tensor
@@ -30,8 +30,8 @@ class Distances:
         return 2 * self.between - self.predicted - self.true
 
 
-def distances(x: Tensor, y: Tensor, cell: float, dt: float) -> tuple[Distances, Distances]:
-    """Distances in L2 of space, averaged over frames, and in L2 of space and time.
+def distances(x: Tensor, y: Tensor, cell: float, dt: float) -> tuple[MeanDistances, MeanDistances]:
+    """MeanDistances in L2 of space, averaged over frames, and in L2 of space and time.
 
     |u|_frame = (cell sum_x u^2)^{1/2},     |u|_path = (dt cell sum_t sum_x u^2)^{1/2}.
     """
@@ -46,9 +46,9 @@ def _squares(a: Tensor, b: Tensor) -> Tensor:
     return torch.cdist(a, b, compute_mode="donot_use_mm_for_euclid_dist").square()
 
 
-def _averaged(tables: list[Tensor]) -> Distances:
+def _averaged(tables: list[Tensor]) -> MeanDistances:
     between, predicted, true = tables
-    return Distances(between.mean((1, 2)), _without_diagonal(predicted, 0.0), _without_diagonal(true, math.nan))
+    return MeanDistances(between.mean((1, 2)), _without_diagonal(predicted, 0.0), _without_diagonal(true, math.nan))
 
 
 def _without_diagonal(table: Tensor, alone: float) -> Tensor:
