@@ -53,7 +53,7 @@ class Progress:
         """What stands behind the bar: how much is done, how fast, and how long the rest takes at this rate."""
         rate = self._fresh / max(time.monotonic() - self._start, 1e-9)
         left = f"{rate:.3g}/s  {_clock((self.total - self.done) / rate)} left  " if rate else ""
-        return f"{self.done}/{self.total} {self.unit}  {left}{note}".rstrip()
+        return f"{self.done}/{max(self.total, self.done)} {self.unit}  {left}{note}".rstrip()
 
 
 def _clock(seconds: float) -> str:

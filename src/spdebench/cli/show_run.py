@@ -14,6 +14,7 @@ from spdebench.models.step.report import table
 from spdebench.report.figures.coefficients import plot_coefficients
 from spdebench.report.style import save
 from spdebench.training import open_run
+from spdebench.training.again import train_command
 
 
 def is_run(name: str) -> bool:
@@ -32,6 +33,7 @@ def show_run(path: str, as_json: bool, picture: Path | None) -> None:
         "task": run.spec.task,
         "val": record.val,
         "rel_l2": record.value("rel_l2"),
+        "again": train_command(record),
     }
     model = run.model
     rows = []
@@ -47,6 +49,8 @@ def show_run(path: str, as_json: bool, picture: Path | None) -> None:
         print_json(facts | {"coefficients": rows})
         return
     for key, value in facts.items():
+        if value is None:
+            continue
         if key == "tried":
             typer.echo(f"  {'tried':<8} " + f"\n  {'':<8} ".join(f"{error:.3g}  {label}" for label, error in value))
         else:

@@ -73,7 +73,8 @@ def plot_cost(points: Sequence[Point], metric: str, title: str) -> Figure:
     figure = new_figure(7.0, 4.2, plain(title), "inference time per sample at batch 100;  bars: range over seeds")
     axes = figure.subplots()
     draw_costs(axes, points, metric)
-    figure.draw_without_rendering()
+    if (layout := figure.get_layout_engine()) is not None:
+        layout.execute(figure)
     label_costs(axes, points)
     return figure
 

@@ -94,6 +94,8 @@ def _fit(text: Text, width: float) -> int:
     """Break a text between words so that no line is wider than ``width`` inches; returns the number of lines."""
     figure = text.get_figure()
     assert figure is not None
+    if text.get_window_extent().width <= width * figure.dpi:
+        return 1
     lines = [""]
     for word in text.get_text().split(" "):
         longer = f"{lines[-1]} {word}" if lines[-1] else word

@@ -45,12 +45,13 @@ _VARIABLES = {INK: "--ink", GREY: "--grey", BLUE: "--blue", ORANGE: "--orange", 
 def inline(figure: Figure, prefix: str, caption: str) -> str:
     """The figure as SVG within HTML: its names begin with ``prefix``, so that a page can hold several."""
     from matplotlib import style
+    from matplotlib.backends.backend_svg import FigureCanvasSVG
 
     for patch in (figure.patch, *(axes.patch for axes in figure.axes)):
         patch.set_alpha(0)
     text = io.StringIO()
     with style.context(["default", STYLE, {"svg.fonttype": "none"}]):  # words stay words: small, found by a search
-        figure.savefig(text, format="svg", dpi=72, metadata={"Date": None, "Creator": None})
+        FigureCanvasSVG(figure).print_svg(text, metadata={"Date": None, "Creator": None})  # savefig draws it twice
     body = text.getvalue()
     body = re.sub(r"<!--.*?-->|<(metadata|style)\b.*?</\1>", "", body[body.index("<svg") :], flags=re.DOTALL)
     box = re.search(r'viewBox="([-\d. ]+)"', body)

@@ -19,16 +19,22 @@ from spdebench.report.site.content import Content
 from spdebench.report.site.render import Drawing, Page, Templates, draw
 from spdebench.report.site.shown import ShownDataset, ShownRun
 from spdebench.tasks import TaskSpec
+from spdebench.training.solver_row import SOLVER
 
 
 def run_pages(content: Content, templates: Templates) -> Iterator[Page]:
     """A page for each run."""
+    tables = {digest: filled.table.name for filled in content.tables for e in filled.entries for digest in e.digests}
     for row in content.rows:
         for run in row.runs:
-            yield _run(content, templates, run, row.runs)
+            table = tables.get(run.record.digest) if run.solver else None
+            commands = [f"spdebench table {table} --only {SOLVER} --run"] if table else run.commands
+            yield _run(content, templates, run, row.runs, commands)
 
 
-def _run(content: Content, templates: Templates, run: ShownRun, siblings: Sequence[ShownRun]) -> Page:
+def _run(
+    content: Content, templates: Templates, run: ShownRun, siblings: Sequence[ShownRun], commands: Sequence[str]
+) -> Page:
     record = run.record
     parts: list[dict[str, Any]] = [{"title": "Scores", "data": [], "scores": record.scores}]
     for label, scored in record.shifts.items():
@@ -42,7 +48,7 @@ def _run(content: Content, templates: Templates, run: ShownRun, siblings: Sequen
         ("Provenance", "Where and with what it ran", _lines(asdict(record.provenance))),
     ]
     return templates.render(
-        "run.html", f"runs/{run.key}.html", "Leaderboard", run.name, run=run, siblings=siblings,
+        "run.html", f"runs/{run.key}.html", "Leaderboard", run.name, run=run, siblings=siblings, commands=commands,
         charts=_charts(content, run), facts=[entry for entry in facts if entry[2]],
         parts=[part for part in parts if part["scores"]],
     )  # fmt: skip

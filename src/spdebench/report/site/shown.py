@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
+from spdebench.data import DatasetSpec
 from spdebench.data.identity import from_dict
 from spdebench.equations import EQUATIONS, Equation
 from spdebench.errors import UserError
@@ -20,6 +21,7 @@ from spdebench.records import MetricValue, Record, Records
 from spdebench.records.record import FINER
 from spdebench.report.site.formatting import fingerprint, mapping, page_name, real, text
 from spdebench.tasks import TASK_TEXT
+from spdebench.training.again import train_command
 from spdebench.training.solver_row import SOLVER
 
 _SHOWN = ("truncation", "sigma", "boundary", "kappa")  # columns of their own (kappa: the task)
@@ -112,6 +114,8 @@ class ShownDataset:
             return None
         fields = [f"{key}={text(value)}" for key, value in self.special.items()]
         numbers = ["-n", text(self.identity.get("n")), "--seed", text(self.identity.get("seed"))]
+        if self.known is not None and self.identity.get("chunk") != DatasetSpec(equation=self.known, n=1).chunk:
+            numbers += ["--chunk", text(self.identity.get("chunk"))]
         return shlex.join(["spdebench", "generate", self.equation, *fields, *numbers])
 
 
@@ -148,6 +152,12 @@ class ShownRun:
     def shifted(self) -> list[ShownDataset]:
         """The datasets of all shifts."""
         return [ShownDataset(identity) for scored in self.record.shifts.values() for identity in scored.datasets]
+
+    @cached_property
+    def commands(self) -> list[str]:
+        """The commands that make the run again; none where there is no such command."""
+        trained = train_command(self.record)
+        return [*(each.command or "" for each in self.datasets), trained] if trained else []
 
     @property
     def solver(self) -> bool:
