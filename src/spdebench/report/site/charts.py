@@ -51,7 +51,8 @@ def inline(figure: Figure, prefix: str, caption: str) -> str:
         patch.set_alpha(0)
     text = io.StringIO()
     with style.context(["default", STYLE, {"svg.fonttype": "none"}]):  # words stay words: small, found by a search
-        FigureCanvasSVG(figure).print_svg(text, metadata={"Date": None, "Creator": None})  # savefig draws it twice
+        canvas: Any = FigureCanvasSVG(figure)
+        canvas.print_svg(text, metadata={"Date": None, "Creator": None})  # once; savefig would draw it twice
     body = text.getvalue()
     body = re.sub(r"<!--.*?-->|<(metadata|style)\b.*?</\1>", "", body[body.index("<svg") :], flags=re.DOTALL)
     box = re.search(r'viewBox="([-\d. ]+)"', body)
