@@ -120,16 +120,6 @@ def test_settings_that_differ_make_rows_that_say_so():
     assert sorted((row.variant, len(row.runs)) for row in rows) == [("width=32", 2), ("width=64", 1)]
 
 
-@pytest.mark.parametrize("rows", [3, 5])
-def test_the_number_of_pages_is_known_before_they_are_made(rows, monkeypatch):
-    monkeypatch.setattr("spdebench.report.site.content.ROWS", 4)  # 5 rows are split over boards, 3 are not
-    monkeypatch.setattr("spdebench.report.site.pages.ROWS", 4)
-    like = record("fno", dataset_spec(8, 0.0))
-    many = {f"{k:010x}": dataclasses.replace(like, digest=f"{k:010x}", model=f"model-{k}") for k in range(rows)}
-    content = dataclasses.replace(build.gather(many, None, None), tables=())
-    assert len(content) == sum(1 for _ in build.pages(content)) == rows + (5 if rows == 5 else 3)
-
-
 def test_diverged_seeds_are_not_hidden():
     data = dataset_spec(8, 0.0)
     lost = record("fno", data, 1, scores={"rel_l2": {"value": None, "low": None, "high": None}})
