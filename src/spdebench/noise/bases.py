@@ -40,6 +40,16 @@ class Basis(ABC):
         """The number of each pair in the stream: (pairs,), int64; in one dimension 0, 1, 2, ..."""
         return torch.arange(self.pairs)
 
+    def kept_by(self, truncation: int) -> Tensor:
+        """Whether a smaller truncation K keeps the function of each normal: (pairs, 2), bool; K = 0 keeps none."""
+        if truncation < 0:
+            raise UserError(f"a truncation must not be negative, got {truncation}")
+        return (self.index > 0) & (self._kept(truncation) if truncation else torch.tensor(False))
+
+    @abstractmethod
+    def _kept(self, truncation: int) -> Tensor:
+        """`kept_by` for a positive truncation, also where a normal drives no function."""
+
     @abstractmethod
     def resolved_by(self, grid: Grid) -> bool:
         """Whether the grid tells all functions apart, so that evaluating the series there does not alias."""
@@ -135,11 +145,7 @@ class Fourier(Lattice):
     name = "fourier"
 
     def __init__(self, truncation: int, dim: int = 1) -> None:
-        if truncation % 2:
-            raise UserError(
-                f"truncation J={truncation}: a Fourier expansion has the harmonics |k| <= J/2, so J is even; "
-                f"try {truncation + 1}"
-            )
+        _check_even(truncation)
         self.top = truncation // 2
         k = lattice.half_lattice(self.top, dim)
         super().__init__(truncation, dim, k[:, None].expand(-1, 2, -1))
@@ -153,6 +159,10 @@ class Fourier(Lattice):
     @property
     def modes(self) -> Tensor:
         return lattice.pack(self.wavevectors)
+
+    def _kept(self, truncation: int) -> Tensor:
+        _check_even(truncation)
+        return (2 * self._vectors.abs() <= truncation).all(-1)
 
     def resolved_by(self, grid: Grid) -> bool:
         return all(2 * self._top(a) < n for a, n in enumerate(grid.points))
@@ -218,6 +228,9 @@ class Sine(Lattice):
         k[:, -1] = (k[:, -1] - 1) // 2
         return lattice.pack(k)
 
+    def _kept(self, truncation: int) -> Tensor:
+        return (self._vectors <= truncation).all(-1)
+
     def resolved_by(self, grid: Grid) -> bool:
         return all(self._top(a) < n for a, n in enumerate(grid.points))
 
@@ -265,6 +278,9 @@ class Haar(Basis):
     @property
     def index(self) -> Tensor:
         return _consecutive(self.pairs, self.functions)
+
+    def _kept(self, truncation: int) -> Tensor:
+        return self.index <= truncation
 
     def resolved_by(self, grid: Grid) -> bool:
         return (1 << self.levels) <= grid.points[0]
@@ -314,6 +330,14 @@ class Haar(Basis):
         sums = (odd * torch.polar(torch.full_like(theta, 0.5), math.pi / 2 - theta)).real
         scale = torch.where(k > 0, 4 * torch.sin(theta) / (math.pi * k.clamp(min=1)), torch.zeros_like(theta))
         return sums * scale
+
+
+def _check_even(truncation: int) -> None:
+    if truncation % 2:
+        raise UserError(
+            f"truncation J={truncation}: a Fourier expansion has the harmonics |k| <= J/2, so J is even; "
+            f"try {truncation + 1}"
+        )
 
 
 def _consecutive(pairs: int, functions: int) -> Tensor:

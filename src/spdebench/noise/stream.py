@@ -25,7 +25,7 @@ from spdebench import accel
 STREAM = "splitmix64-boxmuller-1"
 """Name of this stream; it is written into every file, and a change of the law below must change it."""
 
-PURPOSES = {"noise": 1, "initial": 2, "fixed": 3, "study": 4}
+PURPOSES = {"noise": 1, "initial": 2, "fixed": 3, "study": 4, "member": 6}
 
 _TILE = 1 << 15
 _MASK64 = (1 << 64) - 1
@@ -61,6 +61,11 @@ def sample_states(seed: int, purpose: str, samples: Sequence[int] | Tensor, devi
     root = _mixed(torch.tensor([_signed(seed)], dtype=torch.int64, device=device))
     root = _mixed(root + _signed(_GOLDEN * PURPOSES[purpose]))
     return _mixed(root + (index + 1) * _GOLDEN)
+
+
+def member_states(seed: int, samples: Sequence[int] | Tensor, member: int, device: torch.device | str) -> Tensor:
+    """One 64-bit state per sample for each member 1, 2, .. of a conditional law: M(r + g member), r of "member"."""
+    return _mixed(sample_states(seed, "member", samples, device) + _signed(_GOLDEN * member))
 
 
 def normal_pairs(states: Tensor, nodes: Tensor, modes: Tensor, scale: float = 1.0) -> Tensor:

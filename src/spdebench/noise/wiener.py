@@ -5,7 +5,7 @@ One realisation, (seed, sample), is the same at every truncation, dyadic time st
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 import torch
@@ -14,10 +14,22 @@ from torch import Tensor
 from spdebench.grids import Grid
 from spdebench.noise import paths
 from spdebench.noise.bases import Basis
-from spdebench.noise.stream import sample_states
+from spdebench.noise.stream import member_states, sample_states
 
 CPU_BLOCK = 1 << 17
 CUDA_BLOCK = 1 << 26
+
+
+@dataclass(frozen=True)
+class PartialNoise:
+    """Noise of which the functions that truncation ``seen`` keeps are given, and the others are not.
+
+    ``member`` 0: the ordinary sample; 1, 2, ..: the other functions are drawn anew from a stream of that member; None:
+    the other functions are left out. Members are independent draws of the noise given its seen part.
+    """
+
+    seen: int
+    member: int | None = None
 
 
 @dataclass(frozen=True)
@@ -51,17 +63,47 @@ class Wiener:
         *,
         group: int = 1,
         device: torch.device | str = "cpu",
+        partial: PartialNoise | None = None,
     ) -> Iterator[Tensor]:
-        """Weighted pairs of increments, ``group`` steps summed, in time blocks: (samples, block, pairs), complex128."""
-        states = sample_states(seed, "noise", samples, device)
+        """Weighted pairs of increments, ``group`` steps summed, in time blocks: (samples, block, pairs), complex128.
+
+        ``partial`` replaces or leaves out the functions that are not seen; the bits of the seen ones stay.
+        """
         roots = self.roots.to(device)
         budget = CPU_BLOCK if torch.device(device).type == "cpu" else CUDA_BLOCK
         white = bool((roots == 1).all())
         modes = self.basis.modes.to(device)
-        for z in paths.blocks(states, modes, steps, horizon, budget, group):
+
+        def normals(states: Tensor) -> Iterator[Tensor]:
+            return paths.blocks(states, modes, steps, horizon, budget, group)
+
+        blocks = normals(sample_states(seed, "noise", samples, device))
+        if partial is not None and partial.member != 0:
+            blocks = self._completed(blocks, partial, normals, seed, samples, device)
+        for z in blocks:
             if not white:
                 torch.view_as_real(z).mul_(roots)
             yield z
+
+    def _completed(
+        self,
+        blocks: Iterator[Tensor],
+        partial: PartialNoise,
+        normals: Callable[[Tensor], Iterator[Tensor]],
+        seed: int,
+        samples: Sequence[int],
+        device: torch.device | str,
+    ) -> Iterator[Tensor]:
+        """The blocks with the functions that are not seen replaced by those of the member, or by zero."""
+        kept = self.basis.kept_by(partial.seen).to(device)
+        if partial.member is None:
+            for z in blocks:
+                torch.view_as_real(z).mul_(kept)
+                yield z
+            return
+        others = normals(member_states(seed, samples, partial.member, device))
+        for z, other in zip(blocks, others, strict=True):
+            yield torch.view_as_complex(torch.where(kept, torch.view_as_real(z), torch.view_as_real(other)))
 
     def spectral(self, z: Tensor) -> Tensor:
         """Coefficients on the grid."""

@@ -4,7 +4,7 @@ from spdebench.equations.scheme import SCHEMES, Scheme, make_scheme
 from spdebench.solvers.crank_nicolson import CrankNicolson
 from spdebench.solvers.dispersive import NormalForm
 from spdebench.solvers.hyperbolic import Leapfrog, Trigonometric
-from spdebench.solvers.loop import Trajectories, simulate, solve
+from spdebench.solvers.loop import Trajectories, seen_noise, simulate, solve
 from spdebench.solvers.parabolic import ETDRK4, SemiImplicit
 from spdebench.solvers.wick import Wick
 
@@ -20,6 +20,7 @@ __all__ = [
     "Trigonometric",
     "Wick",
     "make_scheme",
+    "seen_noise",
     "simulate",
     "solve",
 ]

@@ -17,7 +17,7 @@ from spdebench.equations import Equation
 from spdebench.equations.scheme import Scheme, make_scheme
 from spdebench.errors import UserError
 from spdebench.grids import Grid
-from spdebench.noise import Wiener
+from spdebench.noise import PartialNoise, Wiener
 
 CPU_POINTS = 1 << 15
 """Points of all fields that are solved together on the processor."""
@@ -55,10 +55,12 @@ def simulate(
     device: torch.device | str = "cpu",
     out_dtype: torch.dtype = torch.float32,
     every: int = 1,
+    partial: PartialNoise | None = None,
 ) -> Trajectories:
     """Solve the equation for the samples of a seed: initial data and noise are functions of (seed, sample).
 
-    Computed in float64, given back as ``out_dtype``; only every ``every``-th frame is kept.
+    Computed in float64, given back as ``out_dtype``; only every ``every``-th frame is kept. ``partial`` solves with
+    another completion of the noise, or with its seen part alone.
     """
     grid = equation.solving_grid
     wiener = equation.wiener(grid)
@@ -68,7 +70,7 @@ def simulate(
     for first in range(0, len(samples), size):
         rows = samples[first : first + size]
         u0 = equation.initial(grid, seed, rows, device)
-        advance(equation, scheme, u0, _increments(wiener, scheme, seed, rows), out.rows(first, len(rows)))
+        advance(equation, scheme, u0, _increments(wiener, scheme, seed, rows, partial), out.rows(first, len(rows)))
     check_finite(equation, out.u, samples)
     return Trajectories(out.u0.clone(), out.dw, out.u)
 
@@ -80,13 +82,39 @@ def together(n: int, grid: Grid, device: torch.device | str) -> int:
     return max(1, CPU_POINTS // math.prod(grid.points))
 
 
-def _increments(wiener: Wiener, scheme: Scheme, seed: int, samples: Sequence[int]) -> Iterator[Tensor]:
+def seen_noise(
+    equation: Equation, seed: int, samples: Sequence[int], seen: int, *, device: torch.device | str = "cpu"
+) -> Tensor:
+    """The increments of the functions that truncation ``seen`` keeps, as stored: float32, (N T X..), 0 at t_0.
+
+    They are summed from the stream, not filtered from dw: where dw aliases they could not be told apart any more.
+    """
+    wiener = equation.wiener(equation.solving_grid)
+    scheme = make_scheme(equation, equation.horizon / equation.noise_steps, device)
+    spectral, stride = scheme.noise_form == "spectral", equation.noise_steps // equation.frames
+    out = torch.zeros((len(samples), equation.frames + 1, *equation.grid.points), device=device)
+    size = together(len(samples), equation.solving_grid, device)
+    for first in range(0, len(samples), size):
+        rows = samples[first : first + size]
+        n, total = 0, torch.zeros(())
+        for block in _increments(wiener, scheme, seed, rows, PartialNoise(seen)):
+            for increment in block.unbind(1):
+                total = increment if n % stride == 0 else total + increment
+                n += 1
+                if n % stride == 0:
+                    out[first : first + len(rows), n // stride] = to_stored(total, spectral, equation)
+    return out
+
+
+def _increments(
+    wiener: Wiener, scheme: Scheme, seed: int, samples: Sequence[int], partial: PartialNoise | None = None
+) -> Iterator[Tensor]:
     """dW of all noise intervals on the solving grid, in the scheme's form, in blocks of time."""
     eq = scheme.equation
     show = wiener.physical if scheme.noise_form == "physical" else wiener.spectral
     budget = CPU_COEFFICIENTS if torch.device(scheme.device).type == "cpu" else CUDA_COEFFICIENTS
     group = eq.steps // eq.noise_steps
-    for z in wiener.blocks(seed, samples, eq.steps, eq.horizon, group=group, device=scheme.device):
+    for z in wiener.blocks(seed, samples, eq.steps, eq.horizon, group=group, device=scheme.device, partial=partial):
         length = max(1, budget // (len(z) * math.prod(wiener.grid.spectral_shape)))
         for part in torch.split(z, length, dim=1):
             yield show(part)
