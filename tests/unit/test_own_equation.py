@@ -158,7 +158,9 @@ def test_without_propagator_one_line_says_what_to_do(monkeypatch: pytest.MonkeyP
 
 def test_a_refused_pair_writes_no_data(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Heat, "multiplicative", True)
-    eq = sb.equation("two-methods", edition="converged", **SMALL)
-    with pytest.raises(sb.UserError, match="two-methods: the scheme 'etdrk4' does not serve multiplicative noise"):
+    monkeypatch.setattr(Heat, "schemes", {"paper": "crank_nicolson"})
+    eq = sb.equation("two-methods", **SMALL)
+    line = "two-methods: the scheme 'crank_nicolson' does not serve multiplicative noise"
+    with pytest.raises(sb.UserError, match=line):
         sb.generate(eq, n=4, out=tmp_path)
     assert not list(tmp_path.rglob("*.parquet"))

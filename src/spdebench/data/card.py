@@ -34,8 +34,8 @@ def describe_noise(equation: Equation) -> str:
     series = equation.series()
     text = f"{equation.noise_label}, {series.functions} {equation.basis} functions (J={equation.truncation})"
     if message := equation.aliasing_message():
-        return f"{text}. FOLDED: {message}"
-    return text
+        text += f". FOLDED: {message}"
+    return f"{text}. {message}" if (message := equation.caution()) else text
 
 
 def card_facts(dataset: Dataset, samples: int = 16, device: str = "cpu") -> dict[str, Any]:

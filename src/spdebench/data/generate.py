@@ -84,6 +84,8 @@ def generate(
     check_disk(identity, folder)
     if message := equation.aliasing_message():
         warnings.warn(message, AliasingWarning, stacklevel=2)
+    if message := equation.caution():
+        warnings.warn(message, stacklevel=2)
     with locked(parts, quiet=quiet):
         _sweep_up(path)
         if not _whole(path, repair=True):  # otherwise the process that had the lock has made it

@@ -1,7 +1,7 @@
 """What an equation is: a spec (every number that defines it) and its mathematics (symbol, drift, noise, initial data).
 
-    d u = (L u + F(u)) dt + G(u) dW                 (order 1 in time)
-    d u_t = (L u + F(u)) dt + G(u) dW               (order 2)
+    d u = (L u + F(u)) dt + sigma G(u) dW           (order 1 in time)
+    d u_t = (L u + F(u)) dt + sigma G(u) dW         (order 2)
 
 An equation file opens with its formula and declares one class; declaring the class registers it. It names one scheme
 for each edition. Edition ``paper`` has the grid, step and scheme of the paper's text. Edition ``converged`` solves the
@@ -74,7 +74,6 @@ class Equation(ABC):
     lower: ClassVar[float] = 0.0
     upper: ClassVar[float] = 1.0
     order: ClassVar[int] = 1  # of the time derivative
-    multiplicative: ClassVar[bool] = False  # G(u) = sigma u instead of sigma
     coarsens: ClassVar[bool] = False  # whether edition paper may solve on a finer grid than it stores
     refinement: ClassVar[int] = 8  # a card halves the step so often to approximate noise that is continuous in time
     boundaries: ClassVar[tuple[str, ...]] = ("periodic",)
@@ -250,6 +249,19 @@ class Equation(ABC):
             f"{self.name}: the noise has {self.series().functions} {self.basis} functions, the grid {points} "
             f"points; edition paper evaluates the series at the points, where it aliases (edition=converged does not)"
         )
+
+    @property
+    def multiplicative(self) -> bool:
+        """Whether the noise is sigma G(u) dW with the G of `diffusion`, instead of sigma dW."""
+        return False
+
+    def diffusion(self, u: Tensor) -> Tensor:
+        """G(u) at every point, for equations that are `multiplicative`: u itself unless the equation gives another."""
+        return u
+
+    def caution(self) -> str:
+        """One line on what the noise of this spec means, for the card and a warning; empty where nothing is unusual."""
+        return ""
 
     # --- mathematics ----------------------------------------------------------------------------------------------
     @property

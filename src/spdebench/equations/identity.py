@@ -45,7 +45,7 @@ def class_record(equation: Equation) -> dict[str, Any]:
     pinned = {k: v(equation) if callable(v) else v for k, v in PINNED.get(name, {}).items()}
     known = _IN_WORDS | {f.name for f in dataclasses.fields(equation)}
     now, base = _plain_attributes(cls, known), _plain_attributes(Equation, known)
-    for key in ("differences", "strided"):
+    for key in ("differences", "strided", "multiplicative"):
         now[key], base[key] = getattr(equation, key), getattr(Equation, key).fget(equation)
     out = _difference(now, base | pinned)
     edition = ("paper", "converged").index(equation.edition)

@@ -40,7 +40,7 @@ class Scheme(ABC):
     propagator: ClassVar[Propagator | None] = None
     time_derivatives: ClassVar[int] = 1  # 1: u_t = .., 2: u_tt = ..
     counterterms: ClassVar[bool] = False  # whether the linear term m_n u of renormalisation is in the step
-    multiplicative: ClassVar[bool] = False  # whether sigma u dW is served, by the value of u before the increment
+    multiplicative: ClassVar[bool] = False  # whether sigma G(u) dW is served
     complex_symbol: ClassVar[bool] = False  # whether L may be complex, as that of u_x or u_xxx is
     dims: ClassVar[tuple[int, ...]] = (1, 2, 3)
     boundaries: ClassVar[tuple[str, ...]] = ("periodic", "dirichlet")

@@ -37,7 +37,6 @@ class Wave(Equation, name="wave"):
     formula: ClassVar[str] = "u_tt = u_xx + forcing (cos(pi u) + u^2) + sigma u xi"
     title: ClassVar[str] = "Stochastic wave equation"
     order: ClassVar[int] = 2
-    multiplicative: ClassVar[bool] = True
     boundaries: ClassVar = ("periodic", "dirichlet")
     bases: ClassVar = ("fourier", "sine", "haar")
     refinement: ClassVar[int] = 4
@@ -45,6 +44,10 @@ class Wave(Equation, name="wave"):
     remarks: ClassVar[str] = (
         "Every fifth frame is stored and the noise of five steps is summed: the path between is not in the file."
     )
+
+    @property
+    def multiplicative(self) -> bool:
+        return True
 
     def resolved_points(self) -> int:
         return super().resolved_points() * (1 if self.boundary == "periodic" else 2)

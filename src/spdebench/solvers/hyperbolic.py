@@ -1,4 +1,4 @@
-"""Schemes for equations of second order in time: u_tt = L u + F(u) + sigma G(u) dW/dt, G(u) = u or 1."""
+"""Schemes for equations of second order in time: u_tt = L u + F(u) + sigma G(u) dW/dt, G = 1 for additive noise."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ class Leapfrog(Scheme, name="leapfrog"):
             v.add_(self.drift(u), alpha=self.tau * share)
             self._add_laplacian(v, u, self.scale * share)
             if self.equation.multiplicative:
-                v.addcmul_(u, dw, value=self.gain)
+                v.addcmul_(self.equation.diffusion(u), dw, value=self.gain)
             else:
                 v.add_(dw, alpha=self.gain)
             if not self.grid.periodic:
@@ -118,7 +118,8 @@ class Trigonometric(Scheme, name="trigonometric"):
     def _force(self, c: Tensor, rate: Tensor) -> Tensor:
         u = self.grid.inverse(c)
         force = self.drift(u)
-        force = force.addcmul_(u, rate) if self.equation.multiplicative else force.add_(rate)
+        noise = self.equation.diffusion
+        force = force.addcmul_(noise(u), rate) if self.equation.multiplicative else force.add_(rate)
         if not self.grid.periodic:
             for axis in self.grid.axes:
                 force.select(axis, 0).zero_()

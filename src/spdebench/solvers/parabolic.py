@@ -14,11 +14,12 @@ from spdebench.solvers.cubic import CubicStep
 
 
 class SemiImplicit(Scheme, name="semi_implicit"):
-    """u' = (1 - tau L)^-1 (u + tau (F(u) + m_n u) + sigma G(u) dW), G = 1 or u: linearly implicit (backward) Euler.
+    """u' = (1 - tau L)^-1 (u + tau (F(u) + m_n u) + sigma G(u) dW): linearly implicit (backward) Euler.
 
-    Strong order in tau for additive noise: 1/4 for space-time white noise in one dimension (the linear part cannot
-    resolve modes with tau lambda > 1), 1 for noise of fixed truncation (Jentzen and Kloeden 2011, chapter 6). With
-    sub-steps the increment is spread evenly over them; G is taken at the start of the noise interval (Ito).
+    Strong order in tau for additive noise (G = 1): 1/4 for space-time white noise in one dimension (the linear part
+    cannot resolve modes with tau lambda > 1), 1 for noise of fixed truncation (Jentzen and Kloeden 2011, chapter 6);
+    for multiplicative noise of fixed truncation 1/2. With sub-steps the increment is spread evenly over them; G is
+    taken at the start of the noise interval (Ito).
     """
 
     noise_form = "physical"
@@ -59,7 +60,7 @@ class SemiImplicit(Scheme, name="semi_implicit"):
     def step(self, state: tuple[Tensor, int], dw: Tensor) -> tuple[Tensor, int]:
         u, n = state
         if self.equation.multiplicative:
-            dw = u * dw
+            dw = self.equation.diffusion(u) * dw
         for _ in range(self.substeps):
             u = self._implicit(self.explicit(u, dw, n))
         return u, n + 1
@@ -69,17 +70,20 @@ class SemiImplicit(Scheme, name="semi_implicit"):
 
 
 class ETDRK4(Scheme, name="etdrk4"):
-    """c_t = L c + F(c) + m_n c + sigma dW/h on coefficients, the noise constant over the interval h.
+    """c_t = L c + F(c) + m_n c + sigma G(u) dW/h on coefficients, the noise constant over the interval h.
 
     Exponential Runge-Kutta, Cox and Matthews 2002, order 4; constant forcing, and so the linear equation, is solved
     exactly: X' = e^-z X + (1 - e^-z)/z sigma dW, z = lambda h. Against the continuous path the strong order is that of
     replacing the noise by its averages over h: 1/4 for space-time white noise in one dimension, 1 for fixed truncation.
+    Multiplicative noise is solved path by path, G(u) dW on a grid twice as fine: as h goes to 0 this is the
+    Stratonovich solution.
     """
 
     noise_form = "spectral"
     order = 4
     propagator = Exponential()
     counterterms = True
+    multiplicative = True
     complex_symbol = True
 
     def prepare(self) -> None:
@@ -91,6 +95,10 @@ class ETDRK4(Scheme, name="etdrk4"):
         self.f1 = tau * (p1 - 3 * p2 + 4 * p3)
         self.f2 = tau * 2 * (p2 - 2 * p3)
         self.f3 = tau * (4 * p3 - p2)
+        self.fine = self.grid.with_points([2 * n for n in self.grid.points])
+
+    def _on_fine(self, c: Tensor) -> Tensor:
+        return self.fine.inverse(self.grid.resize(c, self.fine))
 
     def start(self, u0: Tensor) -> tuple[Tensor, int]:
         return self.grid.transform(u0), 0
@@ -98,9 +106,15 @@ class ETDRK4(Scheme, name="etdrk4"):
     def step(self, state: tuple[Tensor, int], dw: Tensor) -> tuple[Tensor, int]:
         c, n = state
         force, rate = dw * (self.equation.sigma / self.interval), self.counterterm_rate(n)
+        multiplicative = self.equation.multiplicative
+        values = self._on_fine(force) if multiplicative else force
 
         def slope(at: Tensor) -> Tensor:
-            out = self.nonlinear(at).add_(force)
+            noise = force
+            if multiplicative:
+                product = self.equation.diffusion(self._on_fine(at)) * values
+                noise = self.fine.resize(self.fine.transform(product), self.grid)
+            out = self.nonlinear(at).add_(noise)
             return out.add_(at, alpha=rate) if rate else out
 
         for _ in range(self.substeps):

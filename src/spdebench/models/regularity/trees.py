@@ -16,6 +16,8 @@ from functools import cached_property
 from itertools import combinations_with_replacement, groupby, product
 from typing import Literal
 
+import torch
+
 from spdebench.equations import Equation, Monomial, Rule
 
 DEGREE = 7.5
@@ -81,10 +83,15 @@ class Tree:
 
 
 def linear_rule(equation: Equation) -> Rule:
-    """The terms that every equation has: its noise, times u where it is multiplicative, and the force F(0)."""
-    powers = (1,) if equation.multiplicative else (0,)
-    noise = Monomial(equation.sigma, powers, noise=True)
-    return Rule(2.0, -1.5, (Monomial(1.0, (0,), form="force"), noise))
+    """The terms that every equation has: its noise, times u where it is multiplicative, and the force F(0).
+
+    G(u) of multiplicative noise is taken as G(0), if that is not 0, and a multiple of u.
+    """
+    powers: list[tuple[int, ...]] = [(1,)] if equation.multiplicative else [(0,)]
+    if equation.multiplicative and bool(equation.diffusion(torch.zeros(1, dtype=torch.float64)).any()):
+        powers.insert(0, (0,))
+    noise = (Monomial(equation.sigma, power, noise=True) for power in powers)
+    return Rule(2.0, -1.5, (Monomial(1.0, (0,), form="force"), *noise))
 
 
 def grow(rule: Rule, height: int = 2, degree: float = DEGREE) -> tuple[Tree, ...]:
