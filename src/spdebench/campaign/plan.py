@@ -20,7 +20,7 @@ from spdebench.paper.catalogue import TABLES
 from spdebench.paper.figure_data import wanted as wanted_of_run
 from spdebench.records import Record, Records
 from spdebench.training.folder import checkpoint_file
-from spdebench.training.solver_row import SOLVER
+from spdebench.training.solver_row import SOLVER, lacks_floor
 
 Status = Literal["done", "finished", "begun", "missing"]
 
@@ -91,6 +91,8 @@ def _job(
     open_shifts = {label: data for label, data in shifts.items() if label not in scored}
     open_data = tuple(name for name in figure_data if name not in shown)
     later = ONCE * (len(open_shifts) + bool(open_data))
+    if record is not None and lacks_floor(record):
+        return Job(run, "missing", rates.seconds(run))
     if record is not None and not open_shifts and not open_data:
         return Job(run, "done", 0.0)
     if (folder / "record.json").exists():

@@ -11,10 +11,21 @@ from spdebench.errors import one_line
 from spdebench.paper.base import Cell, Edition, Table, third_party_models
 from spdebench.paper.layout import NOTES
 from spdebench.records import Record, Records
-from spdebench.records.record import FINER, INDEPENDENT
-from spdebench.records.summary import SeedMean, mean_over_seeds, mean_samples, median, p_value, ranked, ratio
+from spdebench.records.record import FINER, FLOOR, INDEPENDENT, TEST
+from spdebench.records.summary import (
+    MAIN,
+    SeedMean,
+    at_floor,
+    leaders,
+    mean_over_seeds,
+    mean_samples,
+    median,
+    p_value,
+    ranked,
+    ratio,
+)
 from spdebench.registry import command
-from spdebench.training.solver_row import SOLVER
+from spdebench.training.solver_row import SOLVER, floor_of
 
 Place = tuple[str, str]
 """(group, column)."""
@@ -66,7 +77,7 @@ class Entry:
     @property
     def inference_ms(self) -> float | None:
         """Median over the runs; None for distances between solutions, which take no time of inference."""
-        return None if self.cell.part in (FINER, INDEPENDENT) else median(r.inference_ms for r in self.records)
+        return None if self.cell.part in (FINER, INDEPENDENT, FLOOR) else median(r.inference_ms for r in self.records)
 
     @property
     def parameters(self) -> int | None:
@@ -74,8 +85,17 @@ class Entry:
 
 
 @dataclass(frozen=True)
+class ColumnNumbers:
+    """Floor, nonlinearity and identifiability of the problem of a column; None where there is no run."""
+
+    floor: float | None = None
+    nonlinearity: float | None = None
+    identifiability: float | None = None
+
+
+@dataclass(frozen=True)
 class Group:
-    """Entries of one group of a table, by row and column."""
+    """Entries of one group of a table, by row and column. ``rows`` leave out the floor, which `numbers` gives."""
 
     name: str
     rows: tuple[str, ...]
@@ -88,6 +108,23 @@ class Group:
     def column(self, name: str) -> list[Entry]:
         return [self.entries[r, name] for r in self.rows if (r, name) in self.entries]
 
+    def numbers(self, column: str) -> ColumnNumbers:
+        """The three numbers of the column's problem, from the rows of the solver, `linear` and `step`."""
+        here = [e for (_, c), e in self.entries.items() if c == column and e.cell.metric == MAIN]
+
+        def first(part: str, model: str, kernel: str | None = None) -> float | None:
+            found = (e for e in here if e.cell.part == part and e.cell.model == model and _kernel(e) == kernel)
+            return next((e.mean for e in found if e.mean is not None), None)
+
+        tested = next((e.cell.part for e in here if e.cell.model != SOLVER), TEST)
+        return ColumnNumbers(first(FLOOR, SOLVER), first(tested, "linear", "exact"), first(tested, "step"))
+
+    def at_floor(self, entry: Entry) -> bool:
+        """Whether an error of a model lies within 1.2 of the floor of its problem."""
+        cell = entry.cell
+        known = cell.metric == MAIN and cell.model != SOLVER
+        return known and at_floor(entry.mean, self.numbers(cell.column).floor)
+
     def inference_ms(self, row: str) -> float | None:
         return median(e.inference_ms for e in self.row(row))
 
@@ -97,13 +134,16 @@ class Group:
 
 @dataclass(frozen=True)
 class Filled:
-    """A table with its numbers. ``best`` and ``significance`` (p-value against the runner-up) by (group, column)."""
+    """A table with its numbers. ``best`` and ``significance`` (p-value against the runner-up) by (group, column).
+
+    The best of a column are all models within 1.2 of the floor, if there are any.
+    """
 
     table: Table
     edition: Edition
     entries: tuple[Entry, ...]
     groups: tuple[Group, ...]
-    best: Mapping[Place, str]
+    best: Mapping[Place, tuple[str, ...]]  # rows
     significance: Mapping[Place, tuple[float, str]]  # p-value, runner-up
     notes: tuple[str, ...]
     devices: tuple[str, ...] = field(default=())
@@ -138,14 +178,15 @@ def fill(table: Table, records: Records, seeds: int = 3, edition: Edition = "pap
     known = (_entry(cell, records, seeds, edition) for cell in cells)
     entries = tuple(e for e in known if e.records or e.cell.model in own)
     groups = _groups(entries)
-    best: dict[Place, str] = {}
+    best: dict[Place, tuple[str, ...]] = {}
     significance: dict[Place, tuple[float, str]] = {}
     for group in groups:
         for column in group.columns:
             order = _ranked(group, column)
             if order:
-                best[group.name, column] = order[0].cell.row
-            if len(order) > 1:
+                means = {e.cell.row: e.mean for e in order}
+                best[group.name, column] = tuple(leaders(means, order[0].cell.metric, group.numbers(column).floor))
+            if len(order) > 1 and len(best[group.name, column]) == 1:
                 p = p_value(order[0].samples, order[1].samples, order[0].cell.metric)
                 if p is not None:
                     significance[group.name, column] = (p, order[1].cell.row)
@@ -164,21 +205,32 @@ def narrowed(filled: Filled, keep: Callable[[Cell], bool]) -> Filled:
     entries = tuple(e for e in filled.entries if keep(e.cell))
     groups = _groups(entries)
     rows = {(e.cell.group, e.cell.column, e.cell.row) for e in entries}
-    significance = {place: p for place, p in filled.significance.items() if (*place, filled.best[place]) in rows}
+    significance = {place: p for place, p in filled.significance.items() if (*place, *filled.best[place]) in rows}
     notes = _notes(filled.table, entries)
     return replace(filled, entries=entries, groups=groups, significance=significance, notes=notes)
 
 
 def _entry(cell: Cell, records: Records, seeds: int, edition: Edition) -> Entry:
     known = [records[run.digest] for run in cell.runs if run.digest in records]
-    found = tuple(r for r in known if r.value(cell.metric, cell.part) is not None)
+    values = {r.digest: _value(r, cell) for r in known}
+    found = tuple(r for r in known if values[r.digest] is not None)
     return Entry(
         cell=cell,
         records=found,
-        summary=mean_over_seeds(r.value(cell.metric, cell.part) for r in found),
+        summary=mean_over_seeds(values[r.digest] for r in found),
         samples=mean_samples(found, cell.metric, cell.part),
         command=command_for(cell, seeds, edition),
     )
+
+
+def _value(record: Record, cell: Cell) -> float | None:
+    return floor_of(record) if cell.part == FLOOR else record.value(cell.metric, cell.part)
+
+
+def _kernel(entry: Entry) -> str | None:
+    """The kernel that a regression was given; None for models without one."""
+    config = getattr(entry.cell.runs[0], "config", {})
+    return None if entry.cell.model == SOLVER else config.get("kernel")
 
 
 def command_for(cell: Cell, seeds: int = 3, edition: Edition = "paper") -> str:
@@ -196,7 +248,7 @@ def _group(name: str, entries: tuple[Entry, ...]) -> Group:
     here = [e for e in entries if e.cell.group == name]
     return Group(
         name,
-        tuple(dict.fromkeys(e.cell.row for e in here)),
+        tuple(dict.fromkeys(e.cell.row for e in here if e.cell.part != FLOOR)),
         tuple(dict.fromkeys(e.cell.column for e in here)),
         {(e.cell.row, e.cell.column): e for e in here},
     )

@@ -14,7 +14,8 @@ from typing import Any
 from spdebench.models import MODELS
 from spdebench.paper.base import Data, Want
 from spdebench.paper.published import title
-from spdebench.records.record import FINER, INDEPENDENT, TEST
+from spdebench.records.record import FINER, FLOOR, INDEPENDENT, TEST
+from spdebench.records.summary import MAIN
 from spdebench.tasks import TASK_TEXT, Inputs
 from spdebench.training.solver_row import SOLVER
 
@@ -36,7 +37,11 @@ NOTES: Mapping[str, str] = {
     "equation, and on its trees of height 2, with the kernel of the scheme that made the data.",
     "step": "step: equation-agnostic, no network: least squares for u at the next frame on products of u, of its "
     "derivatives and of the noise, mode by mode, rolled out from u0.",
-    "solver": "solver: the solver that made the data, given the stored u0 and noise.",
+    "solver": "solver: the solver that made the data, given what a model is given; increments of several of its steps "
+    "are spread evenly over them.",
+    FLOOR: "Three numbers of each problem. floor: the error of the best possible prediction from what a model is given "
+    "(what storage and sub-sampling drop of the noise is drawn many times); nonlinearity: the error of linear with the "
+    "exact kernel; identifiability: the error of step. Models within 1.2 of the floor are equal: none is ahead.",
     FINE_REFERENCE: f"{FINE_REFERENCE}: distance of the data to the solution with the same noise on a finer grid and "
     "step. A model with a smaller error has fitted the numerical scheme; the number no longer tells about the SPDE.",
     INDEPENDENT_ENSEMBLE: f"{INDEPENDENT_ENSEMBLE}: other samples of the same law; no model can be expected to score "
@@ -81,6 +86,8 @@ def reference_rows(like: Want) -> list[Want]:
         return rows  # on fresh samples; the solver is compared on the dataset's own
     solver = dataclasses.replace(plain, model=SOLVER, data=(like.test or like.data[0],), part=TEST, test=None)
     rows.append(dataclasses.replace(solver, row=SOLVER))
+    if like.metric == MAIN:
+        rows.append(dataclasses.replace(solver, row=FLOOR, part=FLOOR))
     if not timed_only:
         rows.append(dataclasses.replace(solver, row=FINE_REFERENCE, part=FINER))
     if like.metric in LAWS:
@@ -90,7 +97,7 @@ def reference_rows(like: Want) -> list[Want]:
 
 def with_reference_rows(wants: Sequence[Want]) -> tuple[Want, ...]:
     """The wants, and after those of each group its reference rows in each column."""
-    order = [*map(title, baselines()), SOLVER, FINE_REFERENCE, INDEPENDENT_ENSEMBLE]
+    order = [*map(title, baselines()), SOLVER, FLOOR, FINE_REFERENCE, INDEPENDENT_ENSEMBLE]
     out: list[Want] = []
     for group in dict.fromkeys(w.group for w in wants):
         here = [w for w in wants if w.group == group]

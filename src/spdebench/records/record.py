@@ -22,8 +22,9 @@ VERSION = 2
 """Version of the written form; `migrate` knows the older ones."""
 TEST = "test"
 """The part of its own dataset that a run is scored on; other parts are shifts, by label."""
-FINER, INDEPENDENT = "finer", "independent"
-"""Shifts of a solver's record: the data against a finer solution, and against an independent ensemble."""
+FINER, INDEPENDENT, FLOOR = "finer", "independent", "floor"
+"""Shifts of a solver's record: the data against a finer solution and against an independent ensemble, and the smallest
+error that the task allows."""
 
 
 @dataclass(frozen=True)

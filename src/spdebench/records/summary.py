@@ -18,6 +18,7 @@ from spdebench.errors import UserError
 from spdebench.metrics import METRICS, Scores, compare
 from spdebench.metrics.scores import Score
 from spdebench.records.record import Record
+from spdebench.tasks.floor import AT_FLOOR
 
 K = TypeVar("K")
 MAIN = "rel_l2"
@@ -88,6 +89,19 @@ def ranked(means: Mapping[K, float | None], metric: str) -> list[K]:
     """The keys with a finite mean, the best first."""
     finite = {key: mean for key, mean in means.items() if mean is not None and math.isfinite(mean)}
     return sorted(finite, key=lambda key: gap(finite[key], metric))
+
+
+def at_floor(mean: float | None, floor: float | None) -> bool:
+    """Whether an error lies within 1.2 of the floor, so that nothing is left to improve."""
+    return mean is not None and floor is not None and mean <= AT_FLOOR * floor
+
+
+def leaders(means: Mapping[K, float | None], metric: str, floor: float | None = None) -> list[K]:
+    """The keys that no other is ahead of: the best; where it is at the floor of the main metric, all that are."""
+    order = ranked(means, metric)
+    if metric != MAIN or not order or not at_floor(means[order[0]], floor):
+        return order[:1]
+    return [key for key in order if at_floor(means[key], floor)]
 
 
 def ratio(mean: float | None, published: float | None) -> float | None:

@@ -11,7 +11,7 @@ from html import escape
 from spdebench.errors import one_line
 from spdebench.paper.fill import Filled, Group
 from spdebench.records.summary import count, number, probability
-from spdebench.report.numbers import heading, is_best, measured, multiple, published, remarks
+from spdebench.report.numbers import heading, is_best, measured, multiple, problem_lines, published, remarks
 
 
 # --- markdown -----------------------------------------------------------------------------------------------------
@@ -33,6 +33,7 @@ def _markdown_group(filled: Filled, group: Group) -> str:
     if any((group.name, c) in filled.significance for c in group.columns):
         found = [filled.significance.get((group.name, c)) for c in group.columns]
         lines.append(["*best against next*", "", "", *(md(probability(f[0])) if f else "" for f in found)])
+    lines += [[f"*{name}*", "", "", *texts] for name, texts in problem_lines(group)]
     return md_table(header, lines)
 
 
@@ -130,6 +131,12 @@ def _latex_group(filled: Filled, group: Group) -> list[str]:
             best = rf"\textbf{{{mine}}}" if is_best(filled, group, row, column) else mine
             cells += [best, "" if entry is None else tex(published(entry))]
         out.append(" & ".join(cells) + r" \\")
+    numbers = problem_lines(group)
+    out += [r"\midrule"] if numbers else []
+    for name, texts in numbers:
+        out.append(
+            " & ".join([rf"\emph{{{name}}}", "", "", *(word for text in texts for word in (tex(text), ""))]) + r" \\"
+        )
     return [*out, r"\bottomrule", r"\end{tabular}}"]
 
 
@@ -159,7 +166,14 @@ def _html_group(filled: Filled, group: Group) -> list[str]:
         cells += [_td(parameters, count(parameters)), _td(ms, "" if ms is None else number(ms))]
         cells += [_html_cell(filled, group, row, column) for column in group.columns]
         out.append(f"<tr>{''.join(cells)}</tr>")
-    return [*out, "</tbody></table>"]
+    out.append("</tbody>")
+    if numbers := problem_lines(group):
+        lines = (
+            f'<tr><th scope="row">{name}</th><td></td><td></td>{"".join(f"<td>{text}</td>" for text in texts)}</tr>'
+            for name, texts in numbers
+        )
+        out.append(f'<tfoot class="problem">{"".join(lines)}</tfoot>')
+    return [*out, "</table>"]
 
 
 def _html_cell(filled: Filled, group: Group, row: str, column: str) -> str:

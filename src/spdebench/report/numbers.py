@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Sequence
 
-from spdebench.paper.fill import Entry, Filled, Group
-from spdebench.records.summary import MISSING, mean_and_std, one_digit, rough
+from spdebench.paper.fill import ColumnNumbers, Entry, Filled, Group
+from spdebench.records.summary import MISSING, mean_and_std, number, one_digit, rough
 
 
 def measured(entry: Entry) -> str:
@@ -51,4 +52,13 @@ def _listed(labels: Sequence[str], shown: int = 2) -> str:
 
 
 def is_best(filled: Filled, group: Group, row: str, column: str) -> bool:
-    return filled.best.get((group.name, column)) == row
+    return row in filled.best.get((group.name, column), ())
+
+
+def problem_lines(group: Group) -> list[tuple[str, list[str]]]:
+    """(name, a text for each column) of floor, nonlinearity and identifiability; empty if no column has one."""
+    found = [group.numbers(column) for column in group.columns]
+    lines = [(f.name, [getattr(each, f.name) for each in found]) for f in dataclasses.fields(ColumnNumbers)]
+    if all(value is None for _, values in lines for value in values):
+        return []
+    return [(name, ["" if value is None else number(value) for value in values]) for name, values in lines]

@@ -16,7 +16,7 @@ from spdebench.records.record import TEST
 from spdebench.records.summary import rough
 from spdebench.report.coverage import SEEDS, coverage, trained
 from spdebench.report.markup import md, md_table, paragraph
-from spdebench.report.numbers import measured, multiple, published
+from spdebench.report.numbers import measured, multiple, problem_lines, published
 from spdebench.training.solver_row import SOLVER
 
 COMMAND = "spdebench results --out docs/results.md --readme README.md"
@@ -36,10 +36,16 @@ sample at 100,000, `spdebench bench data`). Reference rows without a published n
 
 - `mean`: the mean of the training part; `linear`, `trees`: linear regression on the solution of the linear equation
   and on its trees, with the kernel of the scheme that made the data.
-- `solver`: the solver that made the data, so that its error is rounding, or comes from steps and points not stored.
+- `solver`: the solver that made the data, given what a model is given: its error is rounding, or comes from steps and
+  points that are not stored or not given.
 - `solver vs fine reference`: distance of the data to the solution with the same noise on a finer grid and step, the
   solver's true error. A model with a smaller error has fitted the numerical scheme.
-- `independent ensemble`: other samples of the same law."""
+- `independent ensemble`: other samples of the same law.
+
+Below the numbers stand three numbers of each problem. *floor*: the error of the best possible prediction from what a
+model is given; what storage and sub-sampling drop of the noise is drawn many times. *nonlinearity*: the error of
+`linear` with the exact kernel. *identifiability*: the error of `step`. An error within 1.2 of the floor is marked *at
+the floor*: it cannot be improved, and no such model is ahead of another."""
 
 
 def page(records: Records, known: Iterable[Explanation] | None = None) -> str:
@@ -97,15 +103,18 @@ def _numbers(filled: Filled, found: Sequence[PublishedComparison]) -> list[str]:
     by_cell = {id(s.entry): s for s in found}
     blocks = [f"### {filled.table.title}", f"`spdebench table {filled.table.name}`"]
     blocks += [paragraph(md(note)) for note in filled.table.notes]
-    header = ["case", "model", "ours", "published", "ratio", "within", "ms", "speed"]
+    header = ["case", "model", "ours", "published", "ratio", "within", "floor", "ms", "speed"]
     for group in groups:
         timed: set[tuple[str, ...]] = set()
         rows = []
         for entry in (e for column in group.columns for e in group.column(column) if e.values):
             first = entry.digests not in timed  # several metrics of the same runs have one time
-            rows.append([*_line(entry, by_cell.get(id(entry))), *(_cost(entry, group) if first else ("", ""))])
+            level = "at the floor" if group.at_floor(entry) else ""
+            rows.append([*_line(entry, by_cell.get(id(entry))), level, *(_cost(entry, group) if first else ("", ""))])
             timed |= {entry.digests} if entry.inference_ms else set()
         blocks += [*([f"**{group.name}**"] if group.name else []), md_table(header, rows)]
+        if numbers := problem_lines(group):
+            blocks.append(md_table(["problem", *group.columns], [[f"*{name}*", *texts] for name, texts in numbers]))
     return ["\n\n".join(blocks)]
 
 

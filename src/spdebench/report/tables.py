@@ -14,7 +14,7 @@ from spdebench.errors import one_line, unknown
 from spdebench.paper.fill import Filled, Group
 from spdebench.records.summary import count, number, probability
 from spdebench.report.markup import html, latex, markdown
-from spdebench.report.numbers import heading, is_best, measured, multiple, published, remarks
+from spdebench.report.numbers import heading, is_best, measured, multiple, problem_lines, published, remarks
 
 WIDTH = 120
 
@@ -46,7 +46,14 @@ def _text_group(filled: Filled, group: Group) -> list[str]:
     left[0] = ["model", "params", "ms"]
     columns = [_text_column(filled, group, column) for column in group.columns]
     last = len(left) - 1  # empty lines of the paper and of the best are left out
-    kept = [k for k in range(len(left)) if (k % 2 and k < last) or k == 0 or any(c[k] for c in columns)]
+    numbers = problem_lines(group)
+    left += [[name, "", ""] for name, _ in numbers]
+    columns = [[*lines, *(f" {texts[k]}" for _, texts in numbers)] for k, lines in enumerate(columns)]
+    kept = [
+        k
+        for k in range(len(left))
+        if (k % 2 and k < last) or k in (0, *range(last + 1, len(left))) or any(c[k] for c in columns)
+    ]
     left, columns = [left[k] for k in kept], [[c[k] for k in kept] for c in columns]
     used = [k for k in range(3) if k == 0 or any(line[k] for line in left[1:])]
     base = [[line[k] for line in left] for k in used]
@@ -116,7 +123,7 @@ def tidy(filled: Filled) -> list[dict[str, object]]:
     out: list[dict[str, object]] = []
     for e in filled.entries:
         c = e.cell
-        best = filled.best.get((c.group, c.column)) == c.row
+        best = c.row in filled.best.get((c.group, c.column), ())
         p, runner_up = filled.significance.get((c.group, c.column), (None, None)) if best else (None, None)
         values = (
             *(c.table, filled.table.source, filled.edition, c.group, c.row, c.model, c.column, c.metric, c.part),

@@ -46,6 +46,11 @@ class Floor:
     truths: int
     draws: int = 0
 
+    @property
+    def interval(self) -> tuple[float, float]:
+        """Two standard errors to both sides."""
+        return max(0.0, self.value - 2 * self.error), self.value + 2 * self.error
+
     def __str__(self) -> str:
         return f"{self.value:.2g} ± {self.error:.1g}"
 

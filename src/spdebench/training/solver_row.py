@@ -1,8 +1,10 @@
 """The solver as a row of a table: its error, and its time on the device and batch that models are timed on.
 
 Its record is like that of a run, with the model ``solver``:
-  scores              the equation solved again from the stored u0 and dw, against the stored u (0 up to rounding where
-                      the file stores every step and point; wave stores fewer steps, nse fewer steps and points)
+  scores              the equation solved again from what a model is given, against the stored u: 0 up to rounding where
+                      that is every step and point. Increments of several steps (wave, nse, sub-sampled tasks) are
+                      spread evenly over them, those at fewer points (nse) interpolated.
+  shifts.floor        the smallest error that what a model is given allows (`tasks.floor`), of a few test samples
   shifts.finer        the stored u against a finer solution with the same noise (edition converged; where the data are
                       that edition already, twice the sub-steps)
   shifts.independent  an independent ensemble of the same law: what a model with exactly the right law would score
@@ -24,19 +26,26 @@ from torch import Tensor
 
 from spdebench import spec
 from spdebench.data import Dataset, DatasetSpec
+from spdebench.data.identity import from_dict
 from spdebench.equations import Equation
 from spdebench.errors import without_aliasing_warning
 from spdebench.metrics import evaluate
 from spdebench.metrics.evaluate import PAPER
 from spdebench.records import MetricValue, PartScores, Provenance, Record
-from spdebench.records.record import FINER, INDEPENDENT
+from spdebench.records.record import FINER, FLOOR, INDEPENDENT
+from spdebench.records.summary import MAIN
 from spdebench.solvers import simulate, solve
+from spdebench.solvers.conditional import Given
+from spdebench.solvers.loop import between
 from spdebench.tasks import Part, TaskSpec
+from spdebench.tasks.floor import DRAWS, affordable, floor
 from spdebench.timing import wait_for_device
 from spdebench.training.provenance import provenance
 
 SOLVER = "solver"
-VERSION = 1
+VERSION, SUBSAMPLED_VERSION = 1, 2
+"""Version of the measurement. Version 1 gave the solver all stored increments also where a task sums them or drops
+points, so that its records of such tasks are no longer used."""
 BATCH = 100
 METRICS = (*PAPER, "w12", "std_ratio")
 
@@ -58,7 +67,14 @@ class SolverSpec:
 
     @cached_property
     def digest(self) -> str:
-        return spec.digest({"solver": VERSION, "dataset": self.dataset.to_dict(), "task": self.task})
+        plain = (self.given.every, self.given.stride) == (1, 1)
+        version = VERSION if plain else SUBSAMPLED_VERSION
+        return spec.digest({"solver": version, "dataset": self.dataset.to_dict(), "task": self.task})
+
+    @cached_property
+    def given(self) -> Given:
+        """What a model is given of the noise."""
+        return Given(self.dataset.equation, self.task.get("every", 1), self.task.get("stride", 1))
 
     @property
     def name(self) -> str:
@@ -70,7 +86,7 @@ def measure(wanted: SolverSpec, dataset: Dataset, device: str = "cpu") -> Record
     start = time.perf_counter()
     task = spec.build(TaskSpec, wanted.task, "task")
     rows = task.rows(len(dataset))["test"]
-    whole = Part("test", [dataset], [rows], equations=(dataset.equation,))
+    given = wanted.given
     scored = Part("test", [dataset], [rows], every=task.every, stride=task.stride)
     truth = scored.u
 
@@ -80,12 +96,13 @@ def measure(wanted: SolverSpec, dataset: Dataset, device: str = "cpu") -> Record
         return PartScores(values, {"rel_l2": _rounded(found["rel_l2"].samples)})
 
     def thin(u: Tensor) -> Tensor:
-        points = [slice(None, None, task.stride)] * scored.grid.dim
-        return u[(slice(None), slice(None, None, task.every), *points)].float()
+        return given.frames(u).float()
 
     eq = dataset.equation
-    again, ms = _solved(eq, whole, device)
+    again, ms = _solved(given, scored, device)
     own = score(thin(again), truth)
+    few = rows[: affordable(eq, DRAWS)].tolist()
+    lowest = floor(eq, every=task.every, stride=task.stride, seed=dataset.spec.seed, samples=few, device=device)
     with without_aliasing_warning():
         seed = dataset.spec.seed
         finer = thin(_simulated(_finer(eq), seed, rows.tolist(), dataset.spec.chunk, device))
@@ -102,7 +119,11 @@ def measure(wanted: SolverSpec, dataset: Dataset, device: str = "cpu") -> Record
         real_parameters=0,
         scores=own.scores,
         samples=own.samples,
-        shifts={FINER: score(truth, finer), INDEPENDENT: score(independent, truth)},
+        shifts={
+            FINER: score(truth, finer),
+            INDEPENDENT: score(independent, truth),
+            FLOOR: PartScores({MAIN: MetricValue(lowest.value, *lowest.interval)}, n=lowest.truths),
+        },
         inference_ms=ms,
         training_seconds=0.0,
         measuring_seconds=round(time.perf_counter() - start, 3),
@@ -116,15 +137,33 @@ def _finer(eq: Equation) -> Equation:
     return eq.replace(substeps=2 * eq.substeps)
 
 
-def _solved(eq: Equation, part: Part, device: str) -> tuple[Tensor, float]:
-    """u for the whole part, solved in batches, and the time per sample."""
-    out = []
+def floor_of(record: Record) -> float | None:
+    """The floor in a solver's record; where the given noise determines the solution, the solver's own error."""
+    found = record.value(MAIN, FLOOR)
+    if found is None and _spec_of(record).given.complete:
+        return record.value(MAIN)
+    return found
+
+
+def lacks_floor(record: Record) -> bool:
+    """Whether a solver's record is from before floors were measured, and its problem has one above rounding."""
+    return record.model == SOLVER and floor_of(record) is None
+
+
+def _spec_of(record: Record) -> SolverSpec:
+    return SolverSpec(from_dict(dict(record.datasets[0])), dict(record.task))
+
+
+def _solved(given: Given, part: Part, device: str) -> tuple[Tensor, float]:
+    """u for the whole part at all stored frames and points, solved in batches, and the time per sample."""
+
+    def batch(first: int) -> tuple[Tensor, Tensor]:
+        u0, dw = (x[first : first + BATCH].to(device) for x in (part.u0, part.dw))
+        return between(part.grid, given.equation.grid, u0), given.spread(dw[:, 1:])
+
     with without_aliasing_warning():
-        for first in range(0, len(part), BATCH):
-            u0, dw = (x[first : first + BATCH].to(device) for x in (part.u0, part.dw))
-            out.append(solve(eq, u0, dw).float().cpu())
-        first_batch = (x[:BATCH].to(device) for x in (part.u0, part.dw))
-        return torch.cat(out), solver_time(eq, *first_batch)
+        out = [solve(given.equation, *batch(first)).float().cpu() for first in range(0, len(part), BATCH)]
+        return torch.cat(out), solver_time(given.equation, *batch(0))
 
 
 def solver_time(eq: Equation, u0: Tensor, dw: Tensor) -> float:

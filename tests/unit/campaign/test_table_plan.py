@@ -107,6 +107,7 @@ def test_only(tiny):
     assert {c.model for c in plan.only(cells, "deeponet,mean")} == {"deeponet", "mean"}
     assert {c.row for c in plan.only(cells, "solver")} == {
         "solver",
+        "floor",
         "solver vs fine reference",
     }  # a model: all that its run gives
     assert {c.column for c in plan.only(cells, "moved")} == {"J=8", "fresh"}

@@ -26,6 +26,16 @@ def test_the_best_is_nearest_to_the_ideal():
     assert summary.ideal("something else") == 0.0
 
 
+def test_no_model_at_the_floor_is_ahead_of_another():
+    errors = {"a": 0.115, "b": 0.1, "c": 0.13, "d": math.nan, "e": None}
+    assert summary.leaders(errors, "rel_l2") == ["b"]
+    assert summary.leaders(errors, "rel_l2", floor=0.1) == ["b", "a"]  # within 1.2 of it
+    assert summary.leaders(errors, "rel_l2", floor=0.08) == ["b"]  # the best is above 1.2 of it
+    assert summary.leaders(errors, "mse", floor=0.1) == ["b"]  # the floor is one of the main metric
+    assert summary.leaders({}, "rel_l2", floor=0.1) == []
+    assert not summary.at_floor(None, 0.1) and not summary.at_floor(0.1, None)
+
+
 def test_samples_are_averaged_only_where_all_runs_have_them():
     runs = [record("fno", dataset(8, 0.0), seed, samples={"rel_l2": [seed, 2.0]}) for seed in range(2)]
     assert summary.mean_samples(runs, "rel_l2", "test") == pytest.approx([0.5, 2.0])

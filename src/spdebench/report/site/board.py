@@ -14,11 +14,14 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
+from spdebench.errors import UserError
 from spdebench.metrics import DEFAULT
-from spdebench.records.summary import MAIN, SeedMean, gap, mean_over_seeds, ranked
+from spdebench.records import Record
+from spdebench.records.summary import MAIN, SeedMean, gap, leaders, mean_over_seeds, ranked
 from spdebench.report.site.formatting import fingerprint, mapping, real, several, slug, text
 from spdebench.report.site.shown import ShownDataset, ShownRun
 from spdebench.tasks import TaskSpec
+from spdebench.training.solver_row import floor_of
 
 ROWS = 200  # rows of a board on one page: about 200 kB
 
@@ -146,9 +149,33 @@ class Problem:
         return _best([row for row in self.rows if row.first.baseline])
 
     @property
-    def floor(self) -> SeedMean | None:
+    def fine_reference(self) -> SeedMean | None:
         """The distance of the data to a finer solution with the same noise; None where no solver row has it."""
         return next((row.main for row in self.rows if row.first.solver and row.main), None)
+
+    @cached_property
+    def floor(self) -> SeedMean | None:
+        """The smallest error that what a model is given allows; None where no solver's record has it."""
+        solvers = (row.first.record for row in self.rows if row.first.solver)
+        return next((mean for record in solvers if (mean := mean_over_seeds([_floor(record)]))), None)
+
+    @property
+    def nonlinearity(self) -> SeedMean | None:
+        """The error of `linear` with the exact kernel."""
+        exact = (row for row in self.rows if row.first.record.config.get("kernel") == "exact")
+        return next((row.main for row in exact if row.first.record.model == "linear"), None)
+
+    @property
+    def identifiability(self) -> SeedMean | None:
+        """The error of `step`."""
+        return next((row.main for row in self.rows if row.first.record.model == "step"), None)
+
+
+def _floor(record: Record) -> float | None:
+    try:
+        return floor_of(record)
+    except UserError:  # of an equation that is not declared here
+        return None
 
 
 def _best(rows: Sequence[BoardRow]) -> BoardRow | None:
@@ -260,16 +287,18 @@ def _tell_apart(problem: Sequence[BoardRow]) -> None:
 
 
 def _mark_best(problem: Problem) -> None:
-    """Set ranks and mark the best row of each metric, where a network ran. Equal rows are equal; a metric that one row
-    alone has marks none."""
+    """Set ranks and mark the best row of each metric, where a network ran. Equal rows, and all within 1.2 of the floor,
+    are equal; a metric that one row alone has marks none."""
     if not problem.networks:
         return
     competing = [row for row in problem.rows if not row.first.solver]
+    floor = problem.floor.mean if problem.floor else None
     for metric in metrics_of(competing):
         means = {k: row.scores[metric].mean for k, row in enumerate(competing) if metric in row.scores}
         gaps = {k: gap(means[k], metric) for k in ranked(means, metric)}
+        first = leaders(means, metric, floor)
         for k, own in gaps.items():
-            ahead = sum(other < own for other in gaps.values())
+            ahead = 0 if k in first else sum(other < own for other in gaps.values())
             if metric == MAIN:
                 competing[k].rank = 1 + ahead
             if not ahead and len(means) > 1:

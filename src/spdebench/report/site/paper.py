@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from spdebench.errors import UserError
 from spdebench.records.summary import MAIN, count, number, probability
 from spdebench.report.costs import plot_cost, point_of
-from spdebench.report.numbers import heading, is_best, measured, multiple, published
+from spdebench.report.numbers import heading, is_best, measured, multiple, problem_lines, published
 from spdebench.report.paper_figures import FIGURES, Missing
 from spdebench.report.site import charts, formatting
 from spdebench.report.site.content import Content
@@ -66,7 +66,8 @@ def _group(filled: Filled, group: Group, runs: set[str], prefix: str) -> dict[st
     drawings = []
     if filled.table.kind == "table":  # a figure has its own drawing
         drawings = [*_published(filled, group, prefix), *_cost(filled, group, prefix)]
-    return {"name": group.name, "columns": group.columns, "lines": lines, "charts": drawings}
+    numbers = problem_lines(group)
+    return {"name": group.name, "columns": group.columns, "lines": lines, "charts": drawings, "numbers": numbers}
 
 
 def _cell(filled: Filled, group: Group, row: str, column: str, runs: set[str]) -> dict[str, Any] | None:
