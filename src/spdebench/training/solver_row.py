@@ -13,6 +13,7 @@ Its record is like that of a run, with the model ``solver``:
 
 from __future__ import annotations
 
+import dataclasses
 import statistics
 import time
 from collections.abc import Sequence
@@ -28,7 +29,7 @@ from spdebench import spec
 from spdebench.data import Dataset, DatasetSpec
 from spdebench.data.identity import from_dict
 from spdebench.equations import Equation
-from spdebench.errors import without_aliasing_warning
+from spdebench.errors import UserError, without_aliasing_warning
 from spdebench.metrics import evaluate
 from spdebench.metrics.evaluate import PAPER
 from spdebench.records import MetricValue, PartScores, Provenance, Record
@@ -101,8 +102,6 @@ def measure(wanted: SolverSpec, dataset: Dataset, device: str = "cpu") -> Record
     eq = dataset.equation
     again, ms = _solved(given, scored, device)
     own = score(thin(again), truth)
-    few = rows[: affordable(eq, DRAWS)].tolist()
-    lowest = floor(eq, every=task.every, stride=task.stride, seed=dataset.spec.seed, samples=few, device=device)
     with without_aliasing_warning():
         seed = dataset.spec.seed
         finer = thin(_simulated(_finer(eq), seed, rows.tolist(), dataset.spec.chunk, device))
@@ -122,7 +121,7 @@ def measure(wanted: SolverSpec, dataset: Dataset, device: str = "cpu") -> Record
         shifts={
             FINER: score(truth, finer),
             INDEPENDENT: score(independent, truth),
-            FLOOR: PartScores({MAIN: MetricValue(lowest.value, *lowest.interval)}, n=lowest.truths),
+            FLOOR: measured_floor(wanted, device),
         },
         inference_ms=ms,
         training_seconds=0.0,
@@ -137,6 +136,20 @@ def _finer(eq: Equation) -> Equation:
     return eq.replace(substeps=2 * eq.substeps)
 
 
+def measured_floor(wanted: SolverSpec, device: str = "cpu") -> PartScores:
+    """The floor on the first few test samples, which are solved again from their seed; no file is needed."""
+    task, given = spec.build(TaskSpec, wanted.task, "task"), wanted.given
+    rows = task.rows(wanted.dataset.n)["test"][: affordable(given.equation, DRAWS)].tolist()
+    seed = wanted.dataset.seed
+    found = floor(given.equation, every=task.every, stride=task.stride, seed=seed, samples=rows, device=device)
+    return PartScores({MAIN: MetricValue(found.value, *found.interval)}, n=found.truths)
+
+
+def with_floor(record: Record, device: str = "cpu") -> Record:
+    """A solver's record from before floors were measured, and the floor."""
+    return dataclasses.replace(record, shifts={**record.shifts, FLOOR: measured_floor(_spec_of(record), device)})
+
+
 def floor_of(record: Record) -> float | None:
     """The floor in a solver's record; where the given noise determines the solution, the solver's own error."""
     found = record.value(MAIN, FLOOR)
@@ -148,6 +161,16 @@ def floor_of(record: Record) -> float | None:
 def lacks_floor(record: Record) -> bool:
     """Whether a solver's record is from before floors were measured, and its problem has one above rounding."""
     return record.model == SOLVER and floor_of(record) is None
+
+
+def outdated(record: Record) -> bool:
+    """Whether a solver's record of a sub-sampled task is of version 1, which gave the solver what no model is given."""
+    if record.model != SOLVER:
+        return False
+    try:
+        return _spec_of(record).digest != record.digest
+    except UserError:  # of an equation that is not declared here
+        return False
 
 
 def _spec_of(record: Record) -> SolverSpec:

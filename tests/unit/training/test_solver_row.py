@@ -13,7 +13,7 @@ from spdebench.data import DatasetSpec
 from spdebench.records import Record
 from spdebench.tasks import TaskSpec
 from spdebench.tasks.floor import floor
-from spdebench.training.solver_row import SolverSpec, floor_of, lacks_floor, measure
+from spdebench.training.solver_row import SolverSpec, floor_of, lacks_floor, measure, outdated, with_floor
 
 SMALL = {"points": 8, "truncation": 8, "frames": 20, "steps": 20, "horizon": 0.002}
 
@@ -69,3 +69,12 @@ def test_an_old_record_lacks_a_floor_where_storage_drops_noise(name: str, lackin
     )
     assert lacks_floor(old) is lacking
     assert floor_of(old) == (None if lacking else 0.01)
+
+
+def test_a_floor_is_added_without_a_file_and_old_records_of_sub_sampled_tasks_are_outdated(file: Path) -> None:
+    dataset = sb.open_dataset(file)
+    asked = wanted(dataset.equation, every=5)
+    whole = measure(asked, dataset)
+    bare = dataclasses.replace(whole, shifts={k: v for k, v in whole.shifts.items() if k != "floor"})
+    assert lacks_floor(bare) and floor_of(with_floor(bare)) == floor_of(whole)
+    assert not outdated(whole) and outdated(dataclasses.replace(whole, digest="0123456789"))

@@ -22,7 +22,7 @@ from spdebench.records.record import FINER
 from spdebench.report.site.formatting import fingerprint, mapping, page_name, real, text
 from spdebench.tasks import TASK_TEXT
 from spdebench.training.again import train_command
-from spdebench.training.solver_row import SOLVER
+from spdebench.training.solver_row import SOLVER, outdated
 
 _SHOWN = ("truncation", "sigma", "boundary", "kappa")  # columns of their own (kappa: the task)
 _AUTOMATIC = ("basis", "solve_points", "substeps")  # filled in by the equation where they are not given
@@ -193,5 +193,6 @@ class ShownRun:
 
 
 def shown_runs(records: Records) -> list[ShownRun]:
-    """Runs of all records, by key."""
-    return sorted((ShownRun(page_name(d), record) for d, record in records.items()), key=lambda run: run.key)
+    """Runs of all records, by key; a solver's record that was measured otherwise is left out."""
+    current = {d: record for d, record in records.items() if not outdated(record)}
+    return sorted((ShownRun(page_name(d), record) for d, record in current.items()), key=lambda run: run.key)
