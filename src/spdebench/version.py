@@ -1,3 +1,65 @@
-"""The version of the package: one place, read by packaging and by every file that is written."""
+"""The version of the package, read by packaging, and the versions and device that every file of ours states."""
+
+from __future__ import annotations
+
+import os
+import platform
+import re
+import subprocess
+from collections.abc import Mapping
+from functools import cache
+from pathlib import Path
+from typing import Any
 
 __version__ = "0.1.0"
+
+
+@cache
+def commit() -> str | None:
+    """The commit of the checkout that this package runs from, with a + if files differ from it; None if there is none.
+
+    The environment variable SPDEBENCH_COMMIT takes precedence, for sources that were copied without their repository.
+    """
+    told = os.environ.get("SPDEBENCH_COMMIT", "")
+    if re.fullmatch(r"[0-9a-f]{7,64}\+?", told):
+        return told
+    here = Path(__file__).resolve().parent
+
+    def git(*args: str) -> str:
+        done = subprocess.run(["git", "-C", str(here), *args], capture_output=True, text=True, timeout=10, check=True)
+        return done.stdout.strip()
+
+    try:
+        git("ls-files", "--error-unmatch", Path(__file__).name)  # fails if the repository is that of another project
+        changed = git("status", "--porcelain", "--untracked-files=no", "--", str(here))
+        return git("rev-parse", "HEAD") + ("+" if changed else "")
+    except (OSError, subprocess.SubprocessError):
+        return None
+
+
+def made_with(device: str) -> dict[str, str]:
+    """Versions, machine and device: what the last bits of the data may depend on, besides the spec."""
+    import torch  # slow to import
+
+    made = {
+        "spdebench": __version__,
+        "commit": commit() or "",
+        "torch": torch.__version__.split("+")[0],
+        "machine": platform.machine(),
+        "cpu": torch.backends.cpu.get_cpu_capability(),
+        "device": torch.device(device).type,
+    }
+    return {key: value for key, value in made.items() if value}
+
+
+def what_differs(made: Mapping[str, Any], now: Mapping[str, Any]) -> str:
+    """``spdebench 0.1.0 (now 0.2.0), device cuda (now cpu)``; empty if nothing differs but the instructions of the
+    processor, which the machines of a cluster need not share."""
+    keys = [key for key in dict.fromkeys((*made, *now)) if key != "cpu" and made.get(key) != now.get(key)]
+    return ", ".join(f"{key} {_short(made.get(key))} (now {_short(now.get(key))})" for key in keys)
+
+
+def _short(value: Any) -> str:
+    """A word; of a commit the first digits, and whether files had changed."""
+    word = "not stated" if value is None else str(value)
+    return f"{word[:10]}{'+' * word.endswith('+')}" if re.fullmatch(r"[0-9a-f]{12,64}\+?", word) else word[:40]

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from spdebench import spec
-from spdebench.cli.output import Device, Engine, Json, SpecFields, duration, print_json, size
+from spdebench.cli.output import Device, Engine, Force, Json, SpecFields, duration, print_json, size
 from spdebench.progress import Progress
 from spdebench.registry import command
 
@@ -32,6 +32,7 @@ def generate(
     device: Device = "cpu",
     engine: Engine = "local",
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Estimate size and time; make nothing.")] = False,
+    force: Force = False,
     as_json: Json = False,
 ) -> None:
     """Make a dataset. Typed again, an interrupted command continues; the same spec always gives the same bytes."""
@@ -73,6 +74,7 @@ def generate(
             device=device,
             engine=engine,
             report=report,
+            force=force,
         )
     if as_json:
         print_json({"file": str(path), "bytes": path.stat().st_size, "made": not existed})

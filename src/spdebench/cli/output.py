@@ -16,6 +16,10 @@ Device = Annotated[str, typer.Option("--device", help="cpu or cuda.")]
 Engine = Annotated[
     str, typer.Option("--engine", help="local, or ray: on the cluster at RAY_ADDRESS, or a Ray started here.")
 ]
+Force = Annotated[
+    bool,
+    typer.Option("--force", help="Continue what another version or device has begun; the result will state both."),
+]
 ChosenPart = Annotated[
     str,
     typer.Option(

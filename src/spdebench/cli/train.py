@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from spdebench import spec
-from spdebench.cli.output import Device, Json, duration, print_json
+from spdebench.cli.output import Device, Force, Json, duration, print_json
 from spdebench.errors import UserError
 from spdebench.registry import command
 
@@ -50,6 +50,7 @@ def train(
     checkpoint: Checkpoint = 30.0,
     cache: Cache = None,
     tensorboard: Annotated[bool, typer.Option("--tensorboard", help="Also write logs for TensorBoard.")] = False,
+    force: Force = False,
     as_json: Json = False,
 ) -> None:
     """Train a model, keep the weights with the best validation error, and score them once on the test part.
@@ -77,6 +78,7 @@ def train(
         checkpoint=checkpoint,
         cache=cache,
         tensorboard=tensorboard,
+        force=force,
         **request.options,
     )
     if as_json:

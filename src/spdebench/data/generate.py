@@ -1,8 +1,9 @@
 """Generate a dataset in chunks that survive an interruption, then assemble them into one file.
 
-Each chunk is written whole, as raw float32 followed by its SHA-256, into a folder next to the target. A finished chunk
-is never computed again, a damaged one is. The chunks are assembled in order, so that the file does not depend on the
-number of workers, on where they ran or on interruptions.
+Each chunk is written whole into a folder next to the target: raw float32, the versions and device that made it as JSON,
+the SHA-256 of both, and the length of the JSON. A finished chunk is never computed again, a damaged one is, and a chunk
+of other code or another kind of device is refused. The chunks are assembled in order, so that the file does not depend
+on the number of workers, on where they ran or on interruptions.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ import math
 import os
 import shutil
 import socket
+import struct
 import time
 import warnings
 from collections.abc import Callable
@@ -24,14 +26,15 @@ import torch
 
 from spdebench.data.identity import DatasetSpec, from_json
 from spdebench.data.making import Watch
-from spdebench.data.store import Writer, made_with, open_dataset
+from spdebench.data.store import Writer, open_dataset
 from spdebench.engines import Need, check_engine, check_workers, held, locked, run
 from spdebench.equations import Equation
 from spdebench.equations import equation as named
 from spdebench.errors import AliasingWarning, Damaged, UserError, without_aliasing_warning
 from spdebench.files import replacing, set_aside
 from spdebench.solvers import simulate
-from spdebench.spec import canonical_json
+from spdebench.spec import canonical_json, loads
+from spdebench.version import made_with, what_differs
 
 Report = Callable[[int, int, float], None]
 """Called after each chunk: samples that were solved, samples that were found solved, max|u|."""
@@ -39,6 +42,7 @@ Report = Callable[[int, int, float], None]
 
 GPU_SHARE = 0.25  # of a GPU that a chunk asks for on a cluster: solving takes less time than writing
 PROCESS_BYTES, CHUNK_COPIES = 400 << 20, 6  # measured: 330 MB and 2 to 8 times the chunk, in sum always below this
+MOST_MADE = 4096  # bytes of the versions and device that a chunk states
 PATIENCE = 30.0  # seconds until a chunk that another machine has written must be visible here
 
 
@@ -64,11 +68,13 @@ def generate(
     engine: str = "local",
     report: Report | None = None,
     quiet: bool = False,
+    force: bool = False,
 ) -> Path:
     """Make the dataset and return its path; an existing file is kept. A name stands for the equation's defaults.
 
     ``workers`` is the number of chunks at a time; by default 1 with the engine ``local``, and with ``ray`` as many as
-    the cluster holds. If another process is making the same file, say so (unless ``quiet``) and wait for it.
+    the cluster holds. If another process is making the same file, say so (unless ``quiet``) and wait for it. Chunks
+    that another version has begun with are an error, unless ``force``: then the file states both versions.
     """
     equation = named(equation) if isinstance(equation, str) else equation
     identity = DatasetSpec(equation=equation, n=n, seed=seed, chunk=chunk)
@@ -90,8 +96,8 @@ def generate(
         _sweep_up(path)
         if not _whole(path, repair=True):  # otherwise the process that had the lock has made it
             with Watch(parts, canonical_json(identity.to_dict())) as watch:
-                _make_chunks(identity, parts, workers, device, engine, report, watch)
-                assemble(identity, parts, path, device)
+                _make_chunks(identity, parts, workers, device, engine, report, watch, force)
+                assemble(identity, parts, path, device, force)
         shutil.rmtree(parts, ignore_errors=True)
     return path
 
@@ -136,10 +142,16 @@ def _make_chunks(
     engine: str,
     report: Report | None,
     watch: Watch,
+    force: bool,
 ) -> None:
     """Make the missing chunks."""
-    text = canonical_json(identity.to_dict())
-    todo = [i for i in range(identity.chunks) if read_part(identity, parts, i) is None]
+    text, todo = canonical_json(identity.to_dict()), []
+    for index in range(identity.chunks):
+        part = read_part(identity, parts, index)
+        if part is None:
+            todo.append(index)
+        else:
+            _check_made(part.made, device, parts, force)
     if report and (found := identity.n - sum(len(identity.rows(i)) for i in todo)):
         report(0, found, 0.0)
     share = GPU_SHARE if engine == "ray" else 1.0 / (workers or 1)
@@ -165,6 +177,15 @@ def _check_arrived(path: Path, index: int, host: str) -> None:
         time.sleep(0.5)
 
 
+def _check_made(made: dict[str, str], device: str, parts: Path, force: bool) -> None:
+    """Refuse a chunk that was made by other code, or on another kind of device, than this command uses."""
+    if not force and (differs := what_differs(made, made_with(device))):
+        raise UserError(
+            f"chunks in {parts} were made with {differs}; remove this folder to make them again, or use --force to "
+            f"keep them, which the file will state"
+        )
+
+
 def make_part(unit: _Unit) -> tuple[int, float, str]:
     """Solve one chunk and write it; returns its index, max|u| and the machine."""
     identity = from_json(unit.spec)
@@ -176,47 +197,66 @@ def make_part(unit: _Unit) -> tuple[int, float, str]:
             values = np.ascontiguousarray(tensor.cpu().numpy(), dtype="<f4").reshape(-1).data
             digest.update(values)
             file.write(values)
-        file.write(digest.digest())
+        made = canonical_json(made_with(unit.device)).encode()
+        digest.update(made)
+        file.write(made + digest.digest() + struct.pack("<I", len(made)))
     return unit.index, float(paths.u.abs().max()), socket.gethostname()
 
 
-def read_part(identity: DatasetSpec, folder: Path, index: int) -> tuple[np.ndarray, np.ndarray, np.ndarray] | None:
-    """The arrays of a chunk, or None if it is missing or damaged."""
+@dataclass(frozen=True)
+class Part:
+    """u0, dw, u of a chunk, and what it was made with."""
+
+    arrays: tuple[np.ndarray, np.ndarray, np.ndarray]
+    made: dict[str, str]
+
+
+def read_part(identity: DatasetSpec, folder: Path, index: int) -> Part | None:
+    """A chunk, or None if it is missing or damaged."""
     path = _part_path(folder, index)
     rows = len(identity.rows(index))
     size = rows * identity.sample_bytes
     try:
-        if path.stat().st_size != size + 32:
+        if not size + 36 <= path.stat().st_size <= size + 36 + MOST_MADE:
             return None
         raw = path.read_bytes()
     except OSError:  # not there, or the disk cannot read it
         return None
-    if hashlib.sha256(raw[:size]).digest() != raw[size:]:
+    end = len(raw) - 36
+    (length,) = struct.unpack("<I", raw[-4:])
+    if length != end - size or hashlib.sha256(raw[:end]).digest() != raw[end:-4]:
+        return None
+    try:
+        made = loads(raw[size:end])
+    except ValueError:
+        return None
+    if not isinstance(made, dict):
         return None
     values = np.frombuffer(raw, dtype="<f4", count=size // 4)
     space, whole = math.prod(identity.shape[1:]), math.prod(identity.shape)
     u0, dw, u = np.split(values, [rows * space, rows * (space + whole)])
-    return (
-        u0.reshape(rows, *identity.shape[1:]),
-        dw.reshape(rows, *identity.shape),
-        u.reshape(rows, *identity.shape),
-    )
+    arrays = u0.reshape(rows, *identity.shape[1:]), dw.reshape(rows, *identity.shape), u.reshape(rows, *identity.shape)
+    return Part(arrays, made)
 
 
-def assemble(identity: DatasetSpec, parts: Path, path: Path, device: str) -> None:
-    """Write the chunks in order into the final file."""
+def assemble(identity: DatasetSpec, parts: Path, path: Path, device: str, force: bool = False) -> None:
+    """Write the chunks in order into the final file, which states all that they were made with."""
     shapes = {"u0": identity.shape[1:], "dw": identity.shape, "u": identity.shape}
+    others: dict[str, dict[str, str]] = {}
     with Writer(path, identity.to_dict(), shapes, identity.row_group, made_with(device)) as writer:
         for index in range(identity.chunks):
-            arrays = read_part(identity, parts, index)
-            if arrays is None:  # damaged since it was written: make it again
+            part = read_part(identity, parts, index)
+            if part is None:  # damaged since it was written: make it again
                 if device_kind(device) == "cuda" and not torch.cuda.is_available():  # it came from a cluster
                     raise UserError(f"chunk {index} of {path.name} is damaged; type the same command again")
                 make_part(_Unit(canonical_json(identity.to_dict()), index, str(parts), device))
-                arrays = read_part(identity, parts, index)
-            if arrays is None:
+                part = read_part(identity, parts, index)
+            if part is None:
                 raise UserError(f"chunk {index} of {path.name} is damaged as soon as it is written; use another disk")
-            writer.write(arrays)
+            _check_made(part.made, device, parts, force)
+            writer.write(part.arrays)
+            others[canonical_json(part.made)] = part.made
+        writer.made_with_all([others[key] for key in sorted(others)])
 
 
 def _part_path(folder: Path, index: int) -> Path:

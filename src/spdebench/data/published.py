@@ -14,12 +14,13 @@ import numpy as np
 from spdebench.data.flat import BLOCK, LAYOUTS, Layout, Source, guess_tags, write_flat
 from spdebench.data.generate import check_folder
 from spdebench.data.identity import LAYOUT
-from spdebench.data.store import Dataset, Writer, made_with, open_dataset
+from spdebench.data.store import Dataset, Writer, open_dataset
 from spdebench.equations.inputs import TASK_IN_FILE_NAMES
 from spdebench.errors import UserError, unknown
 from spdebench.files import plain_name
 from spdebench.grids import Boundary, Grid
 from spdebench.spec import canonical_json
+from spdebench.version import made_with
 
 _NOTE = (
     "frame k of W in the file is the noise that drives u from frame k to frame k + 1, and stands here as dw[k + 1]; "

@@ -11,8 +11,7 @@ import contextlib
 import hashlib
 import math
 import os
-import platform
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from functools import cached_property
 from pathlib import Path
@@ -32,7 +31,6 @@ from spdebench.equations import Equation
 from spdebench.errors import Damaged, UnknownName, UserError
 from spdebench.files import replacing
 from spdebench.grids import Grid
-from spdebench.version import __version__
 
 COLUMNS = ("u0", "dw", "u")
 LARGEST_GROUP = 64
@@ -40,17 +38,6 @@ LARGEST_GROUP = 64
 DENSEST = 1 << 16
 """Files that claim a higher compression ratio than this are refused."""
 _KEYS = ("spec", "shapes", "chunks", "made")
-
-
-def made_with(device: str) -> dict[str, str]:
-    """Versions, machine and device: what the last bits of the data may depend on, besides the spec."""
-    kind = torch.device(device).type
-    return {
-        "spdebench": __version__,
-        "torch": torch.__version__.split("+")[0],
-        "machine": platform.machine(),
-        "device": kind,
-    }
 
 
 def chunk_digest(arrays: Sequence[np.ndarray]) -> str:
@@ -74,7 +61,7 @@ class Writer:
         identity: dict[str, Any],
         shapes: dict[str, tuple[int, ...]],
         row_group: int,
-        made: dict[str, str],
+        made: Mapping[str, Any],
         threads: int = 0,
     ) -> None:
         self.path, self._shapes, self._row_group = path, shapes, row_group
@@ -82,7 +69,7 @@ class Writer:
         self._texts = {
             "spec": spec.canonical_json(identity),
             "shapes": spec.canonical_json({k: list(v) for k, v in shapes.items()}),
-            "made": spec.canonical_json(made),
+            "made": spec.canonical_json(dict(made)),
         }
         self._schema = pa.schema([(c, pa.list_(pa.float32(), math.prod(shapes[c]))) for c in COLUMNS])
         self._digests: list[tuple[int, Future[str]]] = []
@@ -106,6 +93,11 @@ class Writer:
             for start in range(0, rows, self._row_group)
         ]
         self._append(earlier)
+
+    def made_with_all(self, made: Sequence[Mapping[str, Any]]) -> None:
+        """State what the chunks were made with: one set of versions, or each of several."""
+        text = made[0] if len(made) == 1 else {**made[0], "also": [dict(other) for other in made[1:]]}
+        self._texts["made"] = spec.canonical_json(dict(text))
 
     def _append(self, groups: list[Future[memoryview]]) -> None:
         while groups:

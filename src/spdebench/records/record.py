@@ -49,7 +49,10 @@ class PartScores:
 
 @dataclass(frozen=True)
 class Provenance:
-    """Versions, device, machine, commit (with a + if files had changed) and start of a run; None: not recorded."""
+    """Versions, device, machine, commit (with a + if files had changed) and start of a run; None: not recorded.
+
+    ``resumed``: how the versions or devices differed that had begun a run which was continued all the same.
+    """
 
     spdebench: str | None = None
     torch: str | None = None
@@ -58,6 +61,7 @@ class Provenance:
     machine: str | None = None
     commit: str | None = None
     started: str | None = None
+    resumed: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)

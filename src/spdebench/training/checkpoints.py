@@ -9,6 +9,7 @@ from typing import Any
 
 from spdebench import tensors
 from spdebench.errors import Damaged, UserError
+from spdebench.version import made_with, what_differs
 
 SHARE = 0.02  # checkpoints may take this share of the time
 FIRST = 1.0  # seconds that the first checkpoint is assumed to take
@@ -18,9 +19,15 @@ class Paused(Exception):
     """Training was asked to pause: its state is in the checkpoint, and the same call continues from there."""
 
 
-def save(path: Path, content: dict[str, Any], digest: str) -> None:
-    """Write tensors and plain values with the digest of the run they belong to."""
-    tensors.save(path, {**content, "digest": digest})
+def save(path: Path, content: dict[str, Any], digest: str, device: str = "cpu") -> None:
+    """Write tensors and plain values with the digest of the run they belong to, and what they were made with."""
+    tensors.save(path, {**content, "digest": digest, "made": made_with(device)})
+
+
+def check_made(state: dict[str, Any], device: str) -> str:
+    """What differs between the code and device that wrote a checkpoint and those that would continue from it."""
+    made = state.get("made")
+    return what_differs(made if isinstance(made, dict) else {}, made_with(device))
 
 
 def load(path: Path, digest: str) -> dict[str, Any]:
@@ -39,8 +46,8 @@ def load(path: Path, digest: str) -> dict[str, Any]:
 class Keeper:
     """Writes a checkpoint every so many seconds, but so rarely that writing takes a small share of the time."""
 
-    def __init__(self, path: Path, digest: str, seconds: float) -> None:
-        self.path, self.digest, self.seconds = path, digest, seconds
+    def __init__(self, path: Path, digest: str, seconds: float, device: str = "cpu") -> None:
+        self.path, self.digest, self.seconds, self.device = path, digest, seconds, device
         self.taken = FIRST  # seconds that the last checkpoint took
         self._next = time.monotonic() + seconds
 
@@ -49,6 +56,6 @@ class Keeper:
         if not now and time.monotonic() < self._next:
             return
         start = time.monotonic()
-        save(self.path, state(), self.digest)
+        save(self.path, state(), self.digest, self.device)
         self.taken = time.monotonic() - start
         self._next = time.monotonic() + max(self.seconds, self.taken / SHARE if self.seconds else 0.0)

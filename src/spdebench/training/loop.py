@@ -192,6 +192,9 @@ class Fit:
 
     def load(self, state: dict[str, Any]) -> None:
         """Resume from `state`, possibly of another device; to be called before the first epoch."""
+        for group in (state["weights"], state["best_weights"]):
+            if not all(torch.isfinite(value).all() for value in group.values()):
+                raise ValueError("its weights are not finite")
         self.model.load_state_dict(state["weights"])
         optimiser = self.learner.optimiser
         moments = {int(index): values for index, values in state["optimiser"].items()}

@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-import os
 import platform
-import re
-import subprocess
 import sys
 from datetime import UTC, datetime
-from functools import cache
 from pathlib import Path
 from typing import Any
 
 import torch
 
-from spdebench.version import __version__
+from spdebench.version import __version__, commit
 
 
 def provenance(device: torch.device | str = "cpu", started: str | None = None) -> dict[str, Any]:
@@ -45,29 +41,6 @@ def device_name(device: torch.device | str) -> str:
         return chosen.type
     models = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
     return f"{chosen.type}: {models[0]}" if models else chosen.type
-
-
-@cache
-def commit() -> str | None:
-    """The commit of the checkout that this package runs from, with a + if files differ from it; None if there is none.
-
-    The environment variable SPDEBENCH_COMMIT takes precedence, for sources that were copied without their repository.
-    """
-    told = os.environ.get("SPDEBENCH_COMMIT", "")
-    if re.fullmatch(r"[0-9a-f]{7,64}\+?", told):
-        return told
-    here = Path(__file__).resolve().parent
-
-    def git(*args: str) -> str:
-        done = subprocess.run(["git", "-C", str(here), *args], capture_output=True, text=True, timeout=10, check=True)
-        return done.stdout.strip()
-
-    try:
-        git("ls-files", "--error-unmatch", Path(__file__).name)  # fails if the repository is that of another project
-        changed = git("status", "--porcelain", "--untracked-files=no", "--", str(here.parent))
-        return git("rev-parse", "HEAD") + ("+" if changed else "")
-    except (OSError, subprocess.SubprocessError):
-        return None
 
 
 def start_memory_watch(device: torch.device | str) -> None:

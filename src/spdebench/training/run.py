@@ -29,7 +29,8 @@ from spdebench.errors import UserError
 from spdebench.metrics import Scores
 from spdebench.models import OperatorModel
 from spdebench.models.features import evaluation_batch
-from spdebench.records import Record
+from spdebench.records import Provenance, Record
+from spdebench.records.codec import decode
 from spdebench.tasks import Batch, Setting
 from spdebench.training import checkpoints
 from spdebench.training.folder import checkpoint_file, read_json, read_log, read_record
@@ -94,7 +95,12 @@ class Run(Displayed):
             done = self.log
             where = f"epoch {done[-1]['epoch']} of {self.spec.options.get('epochs')}" if done else "not begun"
             raise UserError(f"{self.path} is not trained to its end ({where}); repeat its train command to continue")
-        return checkpoints.load(self.weights_file, self.spec.digest)
+        content = checkpoints.load(self.weights_file, self.spec.digest)
+        try:
+            check_best(content)
+        except (ValueError, UserError) as error:
+            raise UserError(f"{self.weights_file} does not fit its run ({error}); train it again") from None
+        return content
 
     @property
     def val(self) -> float | None:
@@ -177,6 +183,20 @@ class Run(Displayed):
             )
         if u0 != (dw[0], *dw[2:]):
             raise UserError(f"{self.name}: u0 must be (N {layout}) = {(dw[0], *dw[2:])} to go with dw, got {u0}")
+
+
+def check_best(content: dict[str, Any]) -> None:
+    """Raise an error unless the file of the best weights has all entries, of the right types, and finite weights."""
+    weights = content.get("weights")
+    if not isinstance(weights, dict) or not all(isinstance(w, torch.Tensor) for w in weights.values()):
+        raise ValueError("it has no weights")
+    if not all(bool(torch.isfinite(w).all()) for w in weights.values()):
+        raise ValueError("its weights are not finite")
+    types = {"val": float | None, "best_epoch": int, "epochs": int, "seconds": float, "peak_memory_mb": float | None}
+    for key, kind in {**types, "provenance": Provenance}.items():
+        if key not in content:
+            raise ValueError(f"{key} is missing")
+        decode(kind, content[key], key)
 
 
 @contextmanager

@@ -46,6 +46,7 @@ class ExecutionOptions:
     checkpoint: float = 30.0  # seconds between checkpoints; 0: after each epoch
     cache: str | None = None  # folder in which expensive features are kept between runs
     tensorboard: bool = False  # write logs for TensorBoard into the run's folder
+    force: bool = False  # continue from a checkpoint of another version or device; the record states both
 
     def __post_init__(self) -> None:
         spec.check(self, "training")
@@ -86,6 +87,7 @@ def train(
     checkpoint: float | None = None,
     cache: str | os.PathLike[str] | None = None,
     tensorboard: bool | None = None,
+    force: bool | None = None,
     **old_names: Any,
 ) -> Run:
     """Train on ``task.train``, choose the weights on ``task.val``, score once on ``task.test``; the run is a folder.
@@ -192,7 +194,7 @@ def _fit(
         _end(run, model, started, weights=model.state_dict(), val=error, seconds=time.perf_counter() - clock)
         return
     train_data, val_data = _data(model, task, execution)
-    state = checkpoints.load(last, run.spec.digest) if last.exists() else None
+    state, resumed = _last_state(run, last, model, execution.force)
     if state is None:
         calibrate(model, train_data)
     if not model.trainable:
@@ -201,19 +203,43 @@ def _fit(
         return
     fit = Fit(model, train_data, val_data, options, graph=execution.graph)
     if state is not None:
-        fit.load(state)
-        started = state["started"]
-    _run_epochs(run, fit, execution, started, pause)
+        started = _continue(fit, state, last)
+    _run_epochs(run, fit, execution, {"started": started, "resumed": resumed}, pause)
     seconds = sum(entry["seconds"] for entry in fit.log)
-    _end(run, model, started, fit.best_weights, fit.best, seconds, fit.best_epoch, fit.epoch)
+    _end(run, model, started, fit.best_weights, fit.best, seconds, fit.best_epoch, fit.epoch, resumed)
+
+
+def _last_state(run: Run, last: Path, model: OperatorModel, force: bool) -> tuple[dict[str, Any] | None, list[str]]:
+    """The checkpoint, if there is one, and which other versions or devices have written it and those before it."""
+    if not last.exists():
+        return None, []
+    state = checkpoints.load(last, run.spec.digest)
+    resumed = [str(line) for line in state["resumed"]] if isinstance(state.get("resumed"), list) else []
+    differs = checkpoints.check_made(state, model.device.type)
+    if differs and not force:
+        raise UserError(
+            f"{last} was written with {differs}; remove it to train from the start, or use --force to continue from "
+            f"it, which the record will state"
+        )
+    return state, [*resumed, differs] if differs else resumed
+
+
+def _continue(fit: Fit, state: dict[str, Any], last: Path) -> str:
+    """Resume from a checkpoint; returns when its training started."""
+    try:
+        fit.load(state)
+        return str(state["started"])
+    except (KeyError, TypeError, ValueError, AttributeError, IndexError, RuntimeError) as error:
+        line = f"{type(error).__name__}: {error}".partition("\n")[0]
+        raise UserError(f"{last} does not fit its run ({line}); remove it to train from the start") from None
 
 
 def _run_epochs(
-    run: Run, fit: Fit, execution: ExecutionOptions, started: str, pause: Callable[[float], bool] | None
+    run: Run, fit: Fit, execution: ExecutionOptions, origin: dict[str, Any], pause: Callable[[float], bool] | None
 ) -> None:
     """Run all epochs that are left, with log, checkpoints and progress bar; `Paused` if ``pause`` asks for it."""
     log = Log(run.file("log.jsonl"), fit.log)
-    keeper = checkpoints.Keeper(run.file("last.safetensors"), run.spec.digest, execution.checkpoint)
+    keeper = checkpoints.Keeper(run.file("last.safetensors"), run.spec.digest, execution.checkpoint, fit.device.type)
     board = TensorBoardLog(run.file("tensorboard"), fit.epoch) if execution.tensorboard else None
     with Progress(fit.options.epochs, "epochs", enabled=execution.progress) as bar:
         bar.skip(fit.epoch)
@@ -221,7 +247,7 @@ def _run_epochs(
             entry = fit.run_epoch()
             log.add(entry)
             pausing = pause is not None and not fit.finished and pause(2 * (entry["seconds"] + keeper.taken))
-            keeper.offer(lambda: {**fit.state(), "started": started}, pausing)
+            keeper.offer(lambda: {**fit.state(), **origin}, pausing)
             if board:
                 board.add(entry)
             bar.advance(1, f"best val {fit.best:.4g} at {fit.best_epoch}")
@@ -257,6 +283,7 @@ def _end(
     seconds: float,
     best_epoch: int = 0,
     epochs: int = 0,
+    resumed: Sequence[str] = (),
 ) -> None:
     """Write the best weights: from now on the run is trained, and its checkpoint is removed."""
     content = {
@@ -266,8 +293,8 @@ def _end(
         "epochs": epochs,
         "seconds": round(seconds, 3),
         "peak_memory_mb": peak_memory_mb(model.device),
-        "provenance": provenance(model.device, started),
+        "provenance": provenance(model.device, started) | ({"resumed": list(resumed)} if resumed else {}),
     }
-    checkpoints.save(run.file("best.safetensors"), content, run.spec.digest)
+    checkpoints.save(run.file("best.safetensors"), content, run.spec.digest, model.device.type)
     for name in ("last.safetensors", "last.pt"):
         run.file(name).unlink(missing_ok=True)

@@ -16,13 +16,13 @@ import torch
 
 import spdebench as sb
 from spdebench import tensors
-from spdebench.data.store import Writer, made_with
+from spdebench.data.store import Writer
 from spdebench.errors import DamagedWarning
 from spdebench.records import Record
 from spdebench.tasks import Task
 from spdebench.training import checkpoints, folder, part_for, score_on
 from spdebench.training.loop import Fit
-from spdebench.training.provenance import commit
+from spdebench.version import commit, made_with
 
 FEW = {"epochs": 6, "batch_size": 8, "learning_rate": 1e-2, "checkpoint": 0}
 
@@ -473,6 +473,55 @@ def test_a_checkpoint_of_another_run_or_damaged(path, tmp_path, monkeypatch):
     last.write_bytes(last.read_bytes()[:500])
     with pytest.warns(DamagedWarning, match=r"it is kept as last.safetensors.damaged and made again"):
         assert sb.train("tiny", Task(path), out=tmp_path, **FEW).finished
+
+
+def test_a_checkpoint_of_other_code_is_refused_or_stated(path, tmp_path, monkeypatch):
+    with monkeypatch.context() as patch:
+        interrupt(patch, Fit, "run_epoch", 3)
+        patch.setattr(checkpoints, "made_with", lambda device: made_with(device) | {"spdebench": "0.0.9"})
+        with pytest.raises(Stop):
+            sb.train("tiny", Task(path), out=tmp_path, **FEW)
+    with pytest.raises(sb.UserError, match=r"was written with spdebench 0.0.9 \(now .*remove it .* or use --force"):
+        sb.train("tiny", Task(path), out=tmp_path, **FEW)
+    run = sb.train("tiny", Task(path), out=tmp_path, force=True, **FEW)
+    assert run.record.provenance.resumed == (f"spdebench 0.0.9 (now {sb.__version__})",)
+
+
+WRONG = [None, {"x": 1}, [3]]  # None: not there
+
+
+@pytest.mark.parametrize("key", ["weights", "optimiser", "schedule", "epoch", "best", "log", "started", "nan"])
+def test_a_checkpoint_with_the_right_digest_and_wrong_content_is_one_line(path, tmp_path, monkeypatch, key):
+    with monkeypatch.context() as patch:
+        interrupt(patch, Fit, "run_epoch", 2)
+        with pytest.raises(Stop):
+            sb.train("tiny", Task(path), out=tmp_path, **FEW)
+    last = next(tmp_path.glob("*/last.safetensors"))
+    for wrong in WRONG[: 1 if key in ("nan", "started") else 3]:
+        state = tensors.load(last)
+        kept = dict(state)
+        if key == "nan":
+            state["weights"] = {k: v * torch.nan if v.is_floating_point() else v for k, v in state["weights"].items()}
+        state = {k: wrong if k == key else v for k, v in state.items() if k != key or wrong is not None}
+        checkpoints.save(last, state, state["digest"])
+        with pytest.raises(sb.UserError, match=r"does not fit its run .* remove it to train from the start"):
+            sb.train("tiny", Task(path), out=tmp_path, **FEW)
+        checkpoints.save(last, kept, kept["digest"])
+
+
+@pytest.mark.parametrize("key", ["weights", "val", "best_epoch", "epochs", "seconds", "provenance", "nan"])
+def test_weights_with_the_right_digest_and_wrong_content_are_one_line(path, tmp_path, key):
+    run = sb.train("average", Task(path), out=tmp_path, test=False)
+    for wrong in WRONG[: 1 if key == "nan" else 3]:
+        content = {**run.best}
+        if key == "nan":
+            content["weights"] = {
+                k: v * torch.nan if v.is_floating_point() else v for k, v in run.best["weights"].items()
+            }
+        content = {k: wrong if k == key else v for k, v in content.items() if k != key or wrong is not None}
+        checkpoints.save(run.weights_file, content, run.spec.digest)
+        with pytest.raises(sb.UserError, match=r"does not fit its run .* train it again"):
+            sb.train("average", Task(path), out=tmp_path)
 
 
 @pytest.mark.parametrize("name", ["spec.json", "record.json", "scores.json", "best.safetensors", "predictions.npy"])
