@@ -204,14 +204,14 @@ def make_part(unit: _Unit) -> tuple[int, float, str]:
 
 
 @dataclass(frozen=True)
-class Part:
+class StoredChunk:
     """u0, dw, u of a chunk, and what it was made with."""
 
     arrays: tuple[np.ndarray, np.ndarray, np.ndarray]
     made: dict[str, str]
 
 
-def read_part(identity: DatasetSpec, folder: Path, index: int) -> Part | None:
+def read_part(identity: DatasetSpec, folder: Path, index: int) -> StoredChunk | None:
     """A chunk, or None if it is missing or damaged."""
     path = _part_path(folder, index)
     rows = len(identity.rows(index))
@@ -236,7 +236,7 @@ def read_part(identity: DatasetSpec, folder: Path, index: int) -> Part | None:
     space, whole = math.prod(identity.shape[1:]), math.prod(identity.shape)
     u0, dw, u = np.split(values, [rows * space, rows * (space + whole)])
     arrays = u0.reshape(rows, *identity.shape[1:]), dw.reshape(rows, *identity.shape), u.reshape(rows, *identity.shape)
-    return Part(arrays, made)
+    return StoredChunk(arrays, made)
 
 
 def assemble(identity: DatasetSpec, parts: Path, path: Path, device: str, force: bool = False) -> None:
