@@ -15,12 +15,13 @@ def results(
     folder: Annotated[Path, typer.Option("--results", help="Folder of run records.")] = Path("results"),
     out: Annotated[Path | None, typer.Option(help="Markdown file to write; printed if left out.")] = None,
     readme: Annotated[
-        Path | None, typer.Option(help="A README between whose headline marks table and figure go.")
+        Path | None, typer.Option(help="A README between whose marks go the first screen and the table.")
     ] = None,
 ) -> None:
-    """Write our numbers against all published ones, from run records, and README's headline."""
+    """Write our numbers against all published ones, from run records, and README's first screen and table."""
     from spdebench.records import store
     from spdebench.report import headline
+    from spdebench.report.opening import FIGURES
     from spdebench.report.results import page
 
     known = store.read(folder)
@@ -29,7 +30,7 @@ def results(
     text = page(known)
     if readme is not None:
         headline.write(known, readme)
-        typer.echo(f"{readme}\n{readme.parent / headline.FIGURE}")
+        typer.echo("\n".join(map(str, (readme, *(readme.parent / path for path in FIGURES.values())))))
     if out is not None:
         write_text(out, text)
         typer.echo(f"{out}")

@@ -118,10 +118,10 @@ class Finding:
     def command(self) -> str:
         return f"spdebench findings {self.name}"
 
-    @property
-    def formula(self) -> str:
+    def formula(self, *, on_file: bool = False) -> str:
         """The docstring of the computation."""
-        return " ".join((self.compute.__doc__ or "").split())
+        function = self.on_file.compute if on_file and self.on_file else self.compute
+        return " ".join((function.__doc__ or "").split())
 
 
 CHAPTERS = ("regression", "floors", "speed", "constants", "noise", "information", "metrics")

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import csv
-import functools
 import statistics
-from importlib import resources
-from typing import NamedTuple
 
 from spdebench.equations import Phi41
 from spdebench.findings.base import Finding, Found, Sources, declare
 from spdebench.models import MODELS, model
+from spdebench.records.solver_times import large_batches
 from spdebench.solvers import simulate
 from spdebench.tasks import Batch, default_setting
 from spdebench.timing import best_of
@@ -20,22 +17,6 @@ LARGE = {"cpu": 2000, "cuda": 100_000}
 """Samples that the solver takes at once; a network takes them in parts."""
 PART = {"cpu": 20, "cuda": 2000}
 NETWORKS = ("deeponet", "fno", "nspde", "wno", "dlr-net", "gt", "ncde")
-
-
-class Large(NamedTuple):
-    """Time of the solver, noise included, for many samples at once (`spdebench bench data EQUATION --device cuda`)."""
-
-    device: str
-    samples: int
-    ms: float
-
-
-@functools.cache
-def large_batches() -> dict[str, Large]:
-    """Equation -> the measurement that is kept in `measured.csv`."""
-    text = (resources.files("spdebench.findings") / "measured.csv").read_text(encoding="utf-8")
-    rows = csv.DictReader(text.splitlines())
-    return {r["equation"]: Large(r["device"], int(r["samples"]), float(r["ms_per_sample"])) for r in rows}
 
 
 def speed(given: Sources) -> Found:
@@ -109,7 +90,8 @@ declare(
         follows="The published speed-ups of 22 (Phi41) and 270 (Phi42) divide the time of a solver that runs sample by "
         "sample on a processor by that of a network in batches on a GPU. Time both on one device at the same batch. "
         "The solver's time at batch 100 is the launch of its steps and does not grow with the batch. "
-        "Networks at 100,000 samples have not been measured on a GPU yet: `spdebench findings speed --device cuda` does.",
+        "Networks at 100,000 samples have not been measured on a GPU yet: `spdebench findings speed --device cuda` "
+        "does.",
         uses=("run records", "times measured here"),
         compute=speed,
         quick=False,

@@ -1,12 +1,10 @@
-"""README's headline, from records: phi41 on the circle at J = 128, xi -> u, both noise levels; a table and a figure."""
+"""README's table, from records: phi41 on the circle at J = 128, xi -> u, both noise levels; `opening` has the rest."""
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from spdebench.errors import UserError
 from spdebench.files import write_text
@@ -15,17 +13,15 @@ from spdebench.paper.fill import Entry, Group, fill
 from spdebench.paper.layout import FINE_REFERENCE
 from spdebench.records import Records
 from spdebench.records.summary import rough
-from spdebench.report.costs import Point, draw_costs, label_costs, point_of
+from spdebench.report.costs import point_of
 from spdebench.report.markup import md_table
 from spdebench.report.numbers import measured, published
-from spdebench.report.style import new_figure, save, styled
+from spdebench.report.opening import opening, write_figures
 from spdebench.training.solver_row import SOLVER
 
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
-
 OPEN, CLOSE = "<!-- headline -->", "<!-- /headline -->"
-FIGURE = Path("docs") / "headline.svg"
+FIRST = ("<!-- opening -->", "<!-- /opening -->")
+"""Marks around the first screen."""
 COLUMN = "J=128"
 LEVELS = {"sigma 0.1": "phi41-periodic", "sigma 1": "phi41-periodic-sigma1"}
 TITLE = "Phi41 on the circle, J = 128, xi -> u"
@@ -39,27 +35,33 @@ def groups(records: Records) -> dict[str, Group]:
 
 
 def write(records: Records, readme: Path) -> None:
-    """Write the table into README and the figure next to it."""
+    """Write the first screen and the table into README, and the figures next to it."""
     try:
         text = readme.read_text(encoding="utf-8")
     except OSError as error:
         raise UserError(f"cannot read {readme} ({error.strerror})") from None
-    new = replaced(text, block(records), str(readme))  # refuses before anything is written
-    save(plot_headline(records), readme.parent / FIGURE, about=drawn(records))
+    new = filled(text, records, str(readme))  # refuses before anything is written
+    write_figures(records, readme.parent)
     write_text(readme, new)
 
 
-def replaced(text: str, body: str, name: str = "README") -> str:
+def filled(text: str, records: Records, name: str = "README") -> str:
+    """README with its generated parts."""
+    return replaced(replaced(text, opening(records), name, FIRST), block(records), name)
+
+
+def replaced(text: str, body: str, name: str = "README", marks: tuple[str, str] = (OPEN, CLOSE)) -> str:
     """The text with ``body`` between the two marks."""
-    found = re.findall(f"{re.escape(OPEN)}\n.*?{re.escape(CLOSE)}", text, flags=re.DOTALL)
+    first, last = marks
+    found = re.findall(f"{re.escape(first)}\n.*?{re.escape(last)}", text, flags=re.DOTALL)
     if len(found) != 1:
-        raise UserError(f"{name} must hold the lines {OPEN} and {CLOSE} once, in this order; put them where it goes")
-    return text.replace(found[0], f"{OPEN}\n{body}{CLOSE}")
+        raise UserError(f"{name} must hold the lines {first} and {last} once, in this order; put them where it goes")
+    return text.replace(found[0], f"{first}\n{body}{last}")
 
 
 # --- the table ----------------------------------------------------------------------------------------------------
 def block(records: Records) -> str:
-    """The text between the marks: a table, the figure, and how to read them."""
+    """The text between the marks: a table, and how to read it."""
     known = groups(records)
     header = ["model"]
     for level in known:
@@ -78,8 +80,6 @@ def block(records: Records) -> str:
         f"ms per sample at batch 100 on {_device(records)}.",
         "",
         md_table(header, rows),
-        "",
-        f"![Error against time of models, baselines and the solver]({FIGURE.as_posix()})",
         "",
         "mean, linear, trees and step have no network; step is not told the equation, its step is fitted to the data.",
         "linear, trees and DLR-Net use the kernel of the scheme that made the",
@@ -119,36 +119,3 @@ def _device(records: Records) -> str:
     shown = [r for group in groups(records).values() for e in group.column(COLUMN) for r in e.records]
     found = sorted({r.provenance.device or "?" for r in shown if r.inference_ms is not None})
     return " and ".join(found).replace("cuda: ", "") or "no device yet"
-
-
-# --- the figure ---------------------------------------------------------------------------------------------------
-def points(records: Records) -> dict[str, list[Point]]:
-    """Noise level -> what is drawn."""
-    return {
-        level: [p for row in group.rows if (p := point_of(group, row, [COLUMN]))]
-        for level, group in groups(records).items()
-    }
-
-
-def drawn(records: Records) -> str:
-    """What the figure shows, as text that does not depend on the drawing library."""
-    shown = {
-        level: [[p.name, *(float(f"{v:.5g}") for v in (p.time or 0.0, *p.values))] for p in found]
-        for level, found in points(records).items()
-    }
-    return json.dumps(shown)
-
-
-@styled
-def plot_headline(records: Records) -> Figure:
-    """Error against time, one panel per noise level."""
-    known = points(records)
-    figure = new_figure(9.0, 3.9, TITLE, "inference time per sample at batch 100;  bars: range over seeds")
-    row = list(figure.subplots(1, len(known)))
-    for axes, (level, found) in zip(row, known.items(), strict=True):
-        draw_costs(axes, found, "relative L2")
-        axes.set_title(level)
-    figure.draw_without_rendering()
-    for axes, found in zip(row, known.values(), strict=True):
-        label_costs(axes, found)
-    return figure

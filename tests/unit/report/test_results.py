@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import dataclasses
 import html
+import itertools
 import re
 from pathlib import Path
 
 import pytest
+from matplotlib.text import Text
 
 from spdebench.campaign.plan import published_status
 from spdebench.cli.main import main
@@ -16,7 +18,8 @@ from spdebench.paper.catalogue import TABLES, table
 from spdebench.paper.comparison import comparisons, explanations, parse
 from spdebench.paper.fill import fill
 from spdebench.records import store as records
-from spdebench.report import headline, results
+from spdebench.records.solver_times import large_batches
+from spdebench.report import headline, opening, results
 from spdebench.report.results import page
 from spdebench.report.site import paper
 from tiny_tables import made_up
@@ -59,10 +62,10 @@ def test_the_committed_page_is_what_the_records_give():
 def test_the_committed_headline_is_what_the_records_give():
     known = records.read(ROOT / "results")
     text = (ROOT / "README.md").read_text(encoding="utf-8")
-    assert headline.replaced(text, headline.block(known)) == text, AGAIN
-    svg = (ROOT / headline.FIGURE).read_text(encoding="utf-8")
-    told = re.search(r"<dc:description>(.*?)</dc:description>", svg, flags=re.DOTALL)
-    assert told and html.unescape(told[1]) == headline.drawn(known), AGAIN
+    assert headline.filled(text, known) == text, AGAIN
+    for path in opening.FIGURES.values():
+        told = re.search(r"<dc:description>(.*?)</dc:description>", (ROOT / path).read_text(encoding="utf-8"))
+        assert told and html.unescape(told[1]) == opening.drawn(known), AGAIN
 
 
 def test_every_explanation_of_ours_is_about_a_cell():
@@ -216,7 +219,6 @@ def test_the_headline_has_the_solver_with_its_true_error(cells):
     assert "| solver vs fine reference | 0.0125 (1) |  | 2 | - |  |  |" in text
     assert "| FNO | 0.0200 (1) | 0.023±1e-4 | 0.5 | - | 0.16±3e-3 |  |" in text
     assert "Not run yet: NCDE, NRDE, NCDE-FNO, DeepONet, WNO, NSPDE, DLR-Net, GT, mean, linear, trees, step." in text
-    assert {p.name for p in headline.points(known)["sigma 0.1"]} == {"FNO", "solver"}
 
 
 def test_the_headline_has_regressions_that_do_not_know_the_scheme(cells):
@@ -227,6 +229,37 @@ def test_the_headline_has_regressions_that_do_not_know_the_scheme(cells):
         run = forms[headline.EXACT[1], level].runs[0]
         known[run.digest] = made_up(run, 0.05)
     assert "| trees, exact kernel | 0.0500 (1) |  |  | 0.0500 (1) |  |  |" in headline.block(known)
+
+
+def test_the_first_screen_has_every_row_with_a_record():
+    cells = {c.row: c for c in table(opening.TABLE).cells() if c.group == "xi -> u" and c.column == opening.COLUMN}
+    shifts = {"finer": {"scores": {"rel_l2": {"value": 0.0625}}}}
+    known = recorded(cells, {"FNO": 0.15, "trees": 1e-5}) | recorded(cells, {"step": 3e-8}, inference_ms=None)
+    known |= recorded(cells, {"solver": 1e-8}, shifts=shifts, inference_ms=2.0)
+    found = {d.name: d for d in opening.dots(known)}
+    large = f"solver, batch {large_batches()['phi41'].samples:,}"
+    assert set(found) == {"FNO", "trees", "step", "solver", large, "floor: error of the data"}
+    assert found["FNO"].published == 0.16 and found["solver"].error == found[large].error == 0.0625
+    assert found["solver"].time == 2.0 and found["step"].time is None
+    text = " ".join(opening.opening(known).split())
+    assert "an error of 3e-08, the best published network (FNO) 0.16" in text and "are 0.062 away" in text
+    assert "0 of the 1 published errors" in text
+    assert len(opening.sentences(opening.dots(known))) == 3 and len(opening.sentences([])) == 2
+    figure = opening.plot_opening(list(found.values()), opening.PALETTES["dark"])
+    names = {t.get_text() for t in figure.axes[0].texts}
+    assert {"FNO", "trees", "solver", large} <= names and any(n.startswith("step (time") for n in names)
+
+
+def test_names_of_networks_do_not_overlap():
+    """Nine networks with errors within 2 %: their names stand at least 15 points apart, within the axes."""
+    found = [opening.Dot(f"net {k}", "network", 0.1 * 1.002**k, None, 0.01 * 1.1**k) for k in range(9)]
+    figure = opening.plot_opening([*found, opening.Dot("step", "regression", 1e-8)], opening.PALETTES["light"])
+    figure.draw_without_rendering()
+    (axes,) = figure.axes
+    extents = [Text.get_window_extent(t) for t in axes.texts if "net" in t.get_text()]  # without the thin lines
+    boxes = sorted((e.y0, e.y1) for e in extents)
+    assert len(boxes) == 9 and all(low[1] <= high[0] + 1 for low, high in itertools.pairwise(boxes))
+    assert boxes[-1][1] <= axes.bbox.y1 + 1
 
 
 def test_only_what_is_between_the_marks_changes():
@@ -248,11 +281,12 @@ def test_the_command_writes_all_or_nothing(tmp_path, cells, few, capsys):
         main(words)
     assert stopped.value.code == 2 and "must hold the lines" in capsys.readouterr().err
     assert sorted(p.name for p in tmp_path.iterdir()) == ["README.md", "results"]
-    readme.write_text(f"{headline.OPEN}\n{headline.CLOSE}\n")
+    marks = [*headline.FIRST, headline.OPEN, headline.CLOSE]
+    readme.write_text("\n".join(marks) + "\n")
     with pytest.raises(SystemExit) as stopped:
         main(words)
     assert stopped.value.code == 0
-    assert (tmp_path / "docs" / "headline.svg").stat().st_size > 10_000
+    assert all((tmp_path / path).stat().st_size > 10_000 for path in opening.FIGURES.values())
     assert "| FNO | 0.0200 (1)" in readme.read_text() and out.read_text().startswith("# Results")
 
 
