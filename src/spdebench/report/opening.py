@@ -22,7 +22,7 @@ from spdebench.records import Records
 from spdebench.records.solver_times import large_batches
 from spdebench.records.summary import MAIN
 from spdebench.report.markup import paragraph
-from spdebench.report.style import BLUE, GREEN, ORANGE, log_axis, save, styled
+from spdebench.report.style import BLUE, GREEN, GREY, INK, ORANGE, log_axis, save, styled
 from spdebench.training.solver_row import SOLVER
 
 if TYPE_CHECKING:
@@ -51,7 +51,8 @@ class Palette:
 
 
 PALETTES: dict[str, Palette] = {
-    "light": Palette("#ffffff", "#1f2328", "#8b949e", BLUE, ORANGE, GREEN),
+    "light": Palette("#ffffff", INK, GREY, BLUE, ORANGE, GREEN),
+    "site": Palette("none", INK, GREY, BLUE, ORANGE, GREEN),  # a page gives these colours its own
     "dark": Palette("#0d1117", "#e6edf3", "#7d8590", "#58a6ff", "#ffa657", "#3fd0a0"),
 }
 
@@ -193,11 +194,11 @@ def _key(figure: Figure, palette: Palette) -> None:
 
 def _draw(axes: Axes, dot: Dot, palette: Palette) -> None:
     mark = {"network": "o", "regression": "s", "solver": "D"}[dot.kind]
-    colour = palette.of(dot.kind)
+    colour, time = palette.of(dot.kind), dot.time or math.nan
     if dot.published is not None:
-        axes.plot([dot.time] * 2, [dot.error, dot.published], color=colour, linewidth=1.0, alpha=0.7, zorder=2)
-        axes.plot(dot.time, dot.published, mark, markersize=7, markerfacecolor=palette.paper, color=colour, zorder=3)
-    axes.plot(dot.time, dot.error, mark, markersize=7, color=colour, zorder=4)
+        axes.plot([time] * 2, [dot.error, dot.published], color=colour, linewidth=1.0, alpha=0.7, zorder=2)
+        axes.plot(time, dot.published, mark, markersize=7, markerfacecolor=palette.paper, color=colour, zorder=3)
+    axes.plot(time, dot.error, mark, markersize=7, color=colour, zorder=4)
 
 
 def _name(axes: Axes, found: Sequence[Dot], palette: Palette) -> None:
@@ -211,20 +212,16 @@ def _name(axes: Axes, found: Sequence[Dot], palette: Palette) -> None:
             arrowprops={"arrowstyle": "-", "color": palette.faint, "linewidth": 0.6, "shrinkA": 0, "shrinkB": 4},
         )  # fmt: skip
     low = axes.get_xlim()[0]
-    for dot in found:
-        if dot.kind == "network":
-            continue
-        if dot.time:
-            shift = (9, 9) if dot.kind == "solver" else (9, 0)
-            near, inside = (dot.time, dot.error), {"xytext": shift, "textcoords": "offset points"}
-        else:
-            words = dot.name if dot.kind == "floor" else f"{dot.name} (time on this GPU not measured)"
-            axes.annotate(
-                words, (low, dot.error), (6, -4), textcoords="offset points", va="top", fontsize=11,
-                color=palette.of(dot.kind),
-            )  # fmt: skip
-            continue
-        axes.annotate(dot.name, near, fontsize=11, va="center", color=palette.of(dot.kind), **inside)
+    for dot in (d for d in found if d.kind != "network"):
+        words, place, shift, across = dot.name, (dot.time or low, dot.error), (9, 0), "center"
+        if dot.kind == "solver":
+            shift = (9, 9)
+        elif not dot.time:
+            words += "" if dot.kind == "floor" else " (time on this GPU not measured)"
+            shift, across = (6, -4), "top"
+        axes.annotate(
+            words, place, shift, textcoords="offset points", va=across, fontsize=11, color=palette.of(dot.kind)
+        )
 
 
 def _column(axes: Axes, found: Sequence[Dot], gap: float = 15.0) -> list[tuple[Dot, float]]:

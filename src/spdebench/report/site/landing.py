@@ -8,7 +8,7 @@ from typing import Any
 
 from spdebench.equations import EQUATIONS
 from spdebench.records.summary import MAIN
-from spdebench.report import headline
+from spdebench.report import opening
 from spdebench.report.site.board import Problem
 from spdebench.report.site.content import Content
 from spdebench.report.site.pictures import equation_picture
@@ -31,13 +31,14 @@ def landing_page(content: Content, templates: Templates) -> Page:
 
 def _headline(content: Content) -> list[Drawing]:
     """README's figure, if these records have something to draw in it."""
-    if not content.tables or not any(headline.points(content.records).values()):
+    found = opening.dots(content.records) if content.tables else []
+    if not any(dot.time for dot in found):
         return []
     caption = (
-        f"{headline.TITLE}: relative L² error on unseen samples against inference time of networks (blue), baselines "
-        f"without a network (grey) and the solver (green). Down and to the left is better."
+        f"{opening.TITLE}: relative L² error on unseen samples against inference time of networks (blue; hollow: "
+        f"published), baselines without a network (orange) and the solver (green). Down and to the left is better."
     )
-    return [draw(headline.plot_headline(content.records), "headline", caption)]
+    return [draw(opening.plot_opening(found, opening.PALETTES["site"]), "headline", caption)]
 
 
 def _equations(content: Content) -> list[dict[str, Any]]:
