@@ -15,6 +15,7 @@ from spdebench.training.solver_row import SolverSpec
 DATASETS = {
     "allen_cahn": ("85721113e2", "4f7b08ddf2"),
     "burgers": ("ffdb732251", "a206f8f0ef"),
+    "heat": ("fac31b203b", "48a0e2805e"),
     "kdv": ("40a6ac6cf9", "35526af812"),
     "kpz": ("ea5fbab890", "c55f3ca31c"),
     "nse": ("8cb5e5e912", "e451aa320b"),

@@ -122,6 +122,13 @@ def law_of_multiplicative_noise(cls: type[Scheme], eq: Equation) -> None:
     close(added[2], 2 * added[1])
 
 
+def law_of_the_diffusion(cls: type[Scheme], eq: Equation) -> None:
+    """Where G(u) = 0 the noise adds nothing, and elsewhere it adds something: G(u) = 1 - u^2 at u = 1 and at u = 1/2."""
+    scheme, dw = build(cls, eq), fields(eq, 1e-3)
+    added = [frames(scheme, 0 * dw + u, dw, 1) - frames(scheme, 0 * dw + u, 0 * dw, 1) for u in (1.0, 0.5)]
+    assert float(added[0].abs().max()) < 1e-14 and float(added[1].abs().max()) > 1e-9
+
+
 def itself(self: Equation, u: Tensor) -> Tensor:
     """G(u) = u."""
     return u
@@ -149,6 +156,9 @@ def test_a_pair_is_refused_in_one_line_or_keeps_the_laws(equation: str, scheme: 
         law_of_counterterms(cls, plain)
     if cls.multiplicative:
         law_of_multiplicative_noise(cls, linear(equation, scheme, edition, multiplicative=True, diffusion=itself))
+        law_of_the_diffusion(
+            cls, linear(equation, scheme, edition, multiplicative=True, diffusion=lambda self, u: 1 - u.square())
+        )
 
 
 def test_the_schemes_that_an_equation_names_serve_it() -> None:

@@ -47,8 +47,8 @@ class AllenCahn(ItoStratonovich, name="allen_cahn"):
     title: ClassVar[str] = "Stochastic Allen-Cahn"
     remarks: ClassVar[str] = (
         "Not in the paper. Multiplicative noise (noise_type=multiplicative) is meant in the sense of `calculus`; the "
-        "edition whose scheme has the other sense gets the drift correction (sigma^2/2) q(x,x) G G'. With cylindrical "
-        "noise q(x,x) = J+1 and the correction diverges as J grows."
+        "edition whose scheme has the other sense gets a drift correction. With cylindrical noise only Ito's sense has "
+        "a limit as J grows: Stratonovich's differs from it by the drift -sigma^2 (J+1) u (1 - u^2)."
     )
 
     def _validate(self) -> None:

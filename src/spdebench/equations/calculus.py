@@ -4,8 +4,8 @@ Edition ``paper`` takes G at the start of a step, which is Ito's sense. Edition 
 noise that is constant on intervals, whose limit is Stratonovich's sense. An equation of the class `ItoStratonovich`
 means one of the two in both editions, and its drift gets the correction in the edition whose scheme means the other.
 
-For cylindrical noise q(x,x) = (J+1)/L on a torus of length L: the correction grows with J, and only Ito's sense has a
-limit. For trace-class noise (q_wiener) both have one.
+For cylindrical noise q(x,x) = (J+1)/L on a torus of length L: the two senses differ by a drift that grows with J, and
+only Ito's has a limit. For trace-class noise (q_wiener) both have one.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ import torch
 from torch import Tensor
 
 from spdebench.equations.base import Equation
+from spdebench.equations.propagators import phi_functions
 from spdebench.grids import Grid
 from spdebench.noise import Wiener
 
@@ -38,15 +39,24 @@ class ItoStratonovich(Equation):
         return self.multiplicative and self.calculus != ("ito" if self.edition == "paper" else "stratonovich")
 
     def correction(self, grid: Grid, device: torch.device | str = "cpu") -> Tensor | float:
-        """The factor of G G' in the drift: sigma^2 q/2 if the equation is Stratonovich's and the scheme Ito's, minus
-        that if it is the other way round, 0 where they agree or the noise is additive."""
+        """The factor of G G' in the drift; 0 where scheme and equation have one sense or the noise is additive.
+
+        Stratonovich's equation by Ito's scheme: (sigma^2/2) q(x,x). Ito's equation by the noise that is constant on
+        intervals of length h: minus (sigma^2/2) sum_q lambda_q phi_q psi(-h L) phi_q, psi(z) = 2 (e^-z - 1 + z)/z^2,
+        which is what a mode that decays within the interval contributes; psi(0) = 1.
+        """
         if not self._corrected:
             return 0.0
-        sign = 0.5 if self.calculus == "stratonovich" else -0.5
-        return sign * self.sigma**2 * self.intensity(grid).to(device)
+        if self.calculus == "stratonovich":
+            return 0.5 * self.sigma**2 * self.intensity(grid).to(device)
+        decay = self.horizon / self.noise_steps * self.symbol(self.solving_grid)
+        return -0.5 * self.sigma**2 * self.intensity(grid, 2 * phi_functions(decay)[1]).to(device)
 
-    def intensity(self, grid: Grid) -> Tensor:
-        """q(x,x) = sum_q lambda_q phi_q(x)^2 at the points of a grid, the functions as the solver's grid holds them."""
+    def intensity(self, grid: Grid, weight: Tensor | float = 1.0) -> Tensor:
+        """q(x,x) = sum_q lambda_q phi_q(x) (w phi_q)(x) at the points of a grid, ``weight`` w = 1 or one for each mode.
+
+        The functions are taken as the solver's grid holds them.
+        """
         solving, converged = self.solving_grid, self.edition == "converged"
         noise = Wiener(self.series(), self.eigenvalue_roots(), solving, converged)
         total = torch.zeros(grid.points, dtype=torch.float64)
@@ -54,16 +64,16 @@ class ItoStratonovich(Equation):
             for some in (noise.basis.index[:, part] > 0).nonzero().flatten().split(128):
                 single = torch.zeros(len(some), noise.basis.pairs, dtype=torch.complex128)
                 single[torch.arange(len(some)), some] = noise.roots[some, part].to(single.dtype) * unit
-                total += grid.inverse(solving.resize(noise.spectral(single), grid)).square().sum(0)
+                c = solving.resize(noise.spectral(single), grid)
+                weighted = solving.resize(noise.spectral(single) * weight, grid)
+                total += (grid.inverse(c) * grid.inverse(weighted)).sum(0)
         return total
 
     def caution(self) -> str:
-        if not self.multiplicative or self.noise != "cylindrical":
-            return ""
-        if self.calculus == "ito" and self.edition == "paper":
+        if not self.multiplicative or self.noise != "cylindrical" or self.calculus == "ito":
             return ""
         return (
-            f"{self.name}: multiplicative cylindrical noise, calculus={self.calculus}, edition={self.edition}: the "
-            f"drift correction (sigma^2/2) G G' (J+1)/L grows with J, so that this is an equation at fixed J only; use "
-            f"noise=q_wiener, or edition=paper with calculus=ito"
+            f"{self.name}: multiplicative cylindrical noise in Stratonovich's sense differs from Ito's by the drift "
+            f"(sigma^2/2) G G' (J+1)/L, which grows with J, so that this is an equation at fixed J only; use "
+            f"calculus=ito or noise=q_wiener"
         )
