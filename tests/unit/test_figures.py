@@ -6,6 +6,7 @@ import math
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -28,7 +29,8 @@ from spdebench.report import (
     truncation_table,
 )
 from spdebench.report.figures import modes, sums
-from spdebench.report.style import new_figure
+from spdebench.report.site.charts import plot_prediction, plot_training
+from spdebench.report.style import finer_scale, new_figure, symmetric_limit
 from spdebench.solvers import simulate
 
 SMALL = {"sigma": 1.0, "points": 32, "truncation": 30, "frames": 10, "steps": 10}
@@ -87,6 +89,39 @@ def test_every_kind_names_the_data(kind: str, phi: Dataset) -> None:
     words = " ".join(text.get_text() for text in KINDS[kind][0](phi).texts)
     for part in (r"$\Phi^4_1$", "J = 30", "σ = 1", "edition paper", "n = 70", "periodic", "mass 0"):
         assert part in words
+
+
+def legends_over_axes(figure: Any) -> list[str]:
+    """The labels of legends that reach into an axes, where a line might cross them."""
+    figure.draw_without_rendering()
+    parts = [figure, *figure.subfigs]
+    legends = [*(a.get_legend() for a in figure.axes), *(legend for part in parts for legend in part.legends)]
+    boxes = [axes.get_window_extent().shrunk(0.98, 0.98) for axes in figure.axes]
+    reaching = [legend for legend in legends if legend and any(legend.get_window_extent().overlaps(b) for b in boxes)]
+    return [text.get_text() for legend in reaching for text in legend.get_texts()]
+
+
+@pytest.mark.parametrize("kind", [k for k in KINDS if k not in TABLES])
+def test_no_line_can_cross_a_legend(kind: str, phi: Dataset) -> None:
+    assert legends_over_axes(KINDS[kind][0](phi)) == []
+
+
+def test_no_line_can_cross_a_legend_of_a_study_or_a_run() -> None:
+    assert legends_over_axes(plot_truncation(equation("phi41", **SMALL), (4, 8, 64), n=3)) == []
+    assert legends_over_axes(KINDS["renormalisation"][0](equation("kpz", **SMALL), (8, 16), n=2)) == []
+    log = [{"epoch": k, "train": 1.0 / k, "val": 1.2 / k} for k in range(1, 9)]
+    assert legends_over_axes(plot_training(log, 5, [0.1, 0.2], "run")) == []
+
+
+def test_a_difference_has_a_finer_scale_whose_factor_is_printed() -> None:
+    truth, grid = random_field(6, 16), Grid.unit(16)
+    for share, factor in ((0.03, 20), (0.1, 10), (0.15, 5), (1.0, 1), (3.0, 0.2)):
+        assert finer_scale(share * truth, symmetric_limit(truth)) == pytest.approx(factor)
+        figure = plot_prediction(truth, (1 + share) * truth, 1.0, grid, "sample")
+        axes = [a for a in figure.axes if a.images]
+        assert axes[2].get_title(loc="left") == f"prediction − truth, colours × {factor:g}"
+        tops = [a.images[0].get_clim()[1] for a in axes]
+        assert tops[0] == tops[1] == pytest.approx(factor * tops[2])
 
 
 # --- noise --------------------------------------------------------------------------------------------------------

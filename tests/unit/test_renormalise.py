@@ -243,7 +243,7 @@ def test_figure_shows_the_tables_distances_and_the_pair(name: str) -> None:
     options = {"truncations": (8, 10), "n": 2}
     figure = plot_renormalisation(eq, **options)
     table = renormalisation_table(eq, **options)
-    axes = next(a for a in figure.axes if "relative distance" in a.get_title(loc="left"))
+    axes = next(a for a in figure.axes if "change from" in a.get_title(loc="left"))
     drawn = [float(container[0].get_ydata()[0]) for container in axes.containers]
     assert drawn == table["distance"].tolist()
     pair = paired_paths(eq, 0)

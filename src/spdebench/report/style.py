@@ -23,8 +23,9 @@ from spdebench.files import replacing
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
+    from matplotlib.figure import Figure, SubFigure
     from matplotlib.image import AxesImage
+    from matplotlib.legend import Legend
     from matplotlib.text import Text
 
 P = ParamSpec("P")
@@ -85,7 +86,7 @@ def new_figure(width: float, height: float, title: str, remark: str) -> Figure:
     written = figure.text(left, top, title, fontsize=10.5, fontweight="bold", va="top")
     lines = _fit(written, width - 0.2)
     beneath = figure.text(left, top - (0.04 + 0.17 * lines) / height, remark, fontsize=8, color=GREY, va="top")
-    below = 1 - (0.11 + 0.17 * lines + 0.14 * _fit(beneath, width - 0.2)) / height  # inches of a line of each
+    below = 1 - (0.11 + 0.17 * lines + 0.14 * _fit(beneath, 0.97 * width - 0.2)) / height  # inches of a line of each
     figure.set_layout_engine(ConstrainedLayoutEngine(rect=(0, 0, 1, below), w_pad=0.06, h_pad=0.06))
     return figure
 
@@ -171,6 +172,33 @@ def picture(axes: Axes, values: np.ndarray, extent: Sequence[float], limit: floa
 def symmetric_limit(values: np.ndarray, quantile: float = 0.999) -> float:
     """The limit of a symmetric colour scale that few values exceed; 1 for a field that is 0."""
     return float(np.quantile(np.abs(values), quantile)) or 1.0
+
+
+def finer_scale(difference: np.ndarray, limit: float) -> float:
+    """How many times finer than -limit..limit the colour scale of a difference is: the largest of .., 1, 2, 5, 10, ..
+    that shows nearly all of it."""
+    ratio = 1.001 * limit / symmetric_limit(difference) if np.any(difference) else 1.0
+    decade = 10.0 ** math.floor(math.log10(ratio))
+    return max(step * decade for step in (1, 2, 5) if step * decade <= ratio)
+
+
+def legend_above(axes: Axes, columns: int) -> None:
+    """A legend to the right of the title, where no line can cross it."""
+    axes.legend(loc="lower right", bbox_to_anchor=(1, 1), ncols=columns, borderaxespad=0.1)
+
+
+def legend_beside(axes: Axes) -> Legend:
+    """A legend to the right of the axes, where no line can cross it."""
+    return axes.legend(loc="center left", bbox_to_anchor=(1, 0.5), handlelength=1.2)
+
+
+def legend_below(figure: Figure | SubFigure, *panels: Axes, columns: int = 0) -> None:
+    """One legend for all of these axes beneath them; a label that several have is shown once."""
+    found: dict[str, Any] = {}
+    for axes in panels:
+        for handle, label in zip(*axes.get_legend_handles_labels(), strict=True):
+            found.setdefault(label, handle)
+    figure.legend(found.values(), found.keys(), loc="outside lower center", ncols=columns or len(found))
 
 
 def line_with_band(axes: Axes, x: np.ndarray, value: np.ndarray, error: np.ndarray, **options: Any) -> None:

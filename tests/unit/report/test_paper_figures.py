@@ -90,6 +90,13 @@ def test_radar_draws_what_there_is_and_names_the_rest(made):
     what, command = found.missing[0]
     assert what == "dirichlet: xi -> u, GT; periodic: xi -> u, GT"
     assert command == "spdebench table radar --run --only gt --seeds 2"
+    assert "No complete runs yet: GT" in " ".join(t.get_text().replace("\n", " ") for t in found.figure.texts)
+    groups = fill(TINY["radar"], known, SEEDS).groups
+    for digest in {digest for entry in groups[0].entries.values() for digest in entry.digests}:
+        known.pop(digest, None)
+    found = drawn(made, "radar", known)
+    assert [len(axes.get_lines()) for axes in found.figure.axes] == [2]  # no empty panel
+    assert f"panel {groups[0].name}" in " ".join(t.get_text().replace("\n", " ") for t in found.figure.texts)
     assert drawn(made, "radar", {}).figure is None
 
 
@@ -228,9 +235,10 @@ def test_the_site_shows_them(made, small, monkeypatch):
     pages = dict(table_pages(build.gather(made / "results", made / "runs", None), Templates(tables=True)))
     for name in TINY:
         page = pages[f"tables/{name}.html"]
-        assert page.count("<figure>") == 1 and "drawn yet" not in page, name
+        assert page.count("<figure>") == 1 and "rawn yet" not in page, name
     monkeypatch.setattr(build, "TABLES", (TINY["nse-evolution"],))
     bare = dict(table_pages(build.gather(made / "results", None, None), Templates(tables=True)))
     page = bare["tables/nse-evolution.html"]
     assert "<figure>" not in page
-    assert "Nothing drawn yet: NSPDE. <code>spdebench table nse-evolution --run --only nspde</code>" in page
+    assert "Nothing is drawn yet" in page
+    assert "<li>NSPDE: <code>spdebench table nse-evolution --run --only nspde</code></li>" in page

@@ -233,7 +233,8 @@ def test_files_at_hand_are_drawn(with_files):
     site, entry, digest = with_files
     pages = check_site(site)
     run = pages[f"runs/{entry.digest}.html"]
-    assert len(run.all("svg")) == 2 and {"loss", "prediction - truth"} <= {text(t).strip() for t in run.all("text")}
+    words = {text(node).strip() for node in run.all("text")}
+    assert len(run.all("svg")) == 2 and {"loss", "prediction − truth, colours × 10"} <= words
     data = pages[f"datasets/{digest}.html"]
     drawings = [figure[1]["aria-label"].split(":")[0] for figure in data.all("svg")]
     assert drawings == ["noise", "solution", "statistics"]
@@ -280,10 +281,10 @@ def test_a_table_stands_beside_the_published_numbers(tiny_table, tmp_path, monke
     site = build_site(records, tmp_path / "site").parent
     page = check_site(site)["tables/tiny.html"]
     head, rows = table(page)
-    assert head == ["model", "parameters", "ms per sample", "J=32", "J=64"]
+    assert head == ["model", "J=32", "J=64", "parameters", "ms per sample"]
     (wno,) = (row for row in rows if row[0] == "WNO")
     (cell,) = (c for c in tiny_table.cells(3) if (c.row, c.column) == ("WNO", "J=32"))
-    assert "(2)" in wno[3] and f"paper {cell.published:g}" in wno[3]
+    assert "(2) seed 0, seed 1" in wno[1] and f"paper {cell.published:g}" in wno[1]
     runs = [run.digest for run in cell.runs[:2]]
     assert all(f"../runs/{digest}.html" in page.links for digest in runs)
     seen = text(page.tree)

@@ -13,7 +13,7 @@ KINDS: dict[str, tuple[Callable[..., Any], str]] = {
     "noise": (plot_noise, "xi = dW/dt of some samples, and its spectrum compared with the exact eigenvalues"),
     "renormalisation": (
         plot_renormalisation,
-        "solutions with and without counter-term, and for increasing J (takes an equation)",
+        "solutions with and without the counter-term, and how they change as J grows (takes an equation)",
     ),
     "solution": (plot_solution, "u(t,x) of some samples, and slices at t = 0, T/2, T"),
     "spectrum": (plot_spectrum, "energy spectrum at several times, compared with that of the linear equation"),

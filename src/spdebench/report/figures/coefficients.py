@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from spdebench.models.step import StepModel
 from spdebench.models.step.report import generator_values, shown_modes
-from spdebench.report.style import BLUE, GREY, ORANGE, new_figure, styled, title_of
+from spdebench.report.style import BLUE, GREY, ORANGE, legend_below, new_figure, styled, title_of
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -26,7 +26,7 @@ def plot_coefficients(model: StepModel) -> Figure:
     modes = grid.mode_numbers(grid.dim - 1)[places % grid.spectral_shape[-1]].numpy()
     rows = -(-len(found) // COLUMNS)
     title = f"step: coefficients   {title_of(equation, 0).rpartition('n =')[0]}" if equation else "step: coefficients"
-    figure = new_figure(9.0, 0.8 + 2.0 * rows, title.rstrip(), f"chosen: {model.plan.label};  bars: 95 % over samples")
+    figure = new_figure(9.0, 1.1 + 2.0 * rows, title.rstrip(), f"chosen: {model.plan.label};  bars: 95 % over samples")
     panels = figure.subplots(rows, COLUMNS, squeeze=False).flatten()
     for axes in panels[len(found) :]:
         axes.remove()
@@ -48,5 +48,5 @@ def plot_coefficients(model: StepModel) -> Figure:
                 label={"real": "real part", "imag": "imaginary part"}[part],
             )
         axes.set(title=name, xlabel="mode $k$")
-    panels[0].legend(loc="best")
+    legend_below(figure, *panels[: len(found)])
     return figure

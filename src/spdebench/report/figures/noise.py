@@ -13,6 +13,7 @@ from spdebench.report.style import (
     BAND,
     BLUE,
     ORANGE,
+    legend_above,
     new_figure,
     remark_of,
     rows_shown,
@@ -77,4 +78,4 @@ def _draw_law(axes: Axes, dataset: Dataset, dt: float) -> None:
         axes.set_ylim(0, 1.35 * spectrum.max() or None)
     axes.set(title=heading, xlabel="mode $k$", xlim=(-1, k[-1] + 1))
     axes.set_ylabel(r"$E\,\langle \mathrm{d}W, e_k\rangle^2 / \mathrm{d}t$")
-    axes.legend(loc="best", ncols=2)
+    legend_above(axes, 2)

@@ -28,6 +28,7 @@ from spdebench.report.style import (
     GREY,
     ORANGE,
     SEQUENTIAL,
+    legend_beside,
     new_figure,
     picture,
     shades,
@@ -190,13 +191,14 @@ def plot_renormalisation(
     """
     families = solve_members(equation, truncations, n, seed)
     samples = len(families["exact"][0].low)
-    height = 5.6 if equation.dim == 1 else 7.0
+    height = 6.3 if equation.dim == 1 else 7.7
     figure = new_figure(10.0, height, title_of(equation, samples), _remark(equation, families))
-    parts: Any = figure.subfigures(2, 1, height_ratios=(2.3, height - 2.9))
+    parts: Any = figure.subfigures(2, 1, height_ratios=(2.5, height - 3.6))
     above, beneath = parts
     row = above.subplots(1, 4, width_ratios=(1, 1, 1, 1.1))
     _draw_pair(row[:3], equation, *paired_paths(equation, seed))
     _draw_distances(row[3], renormalisation_table(equation, truncations, n, seed))
+    above.legend(*row[3].get_legend_handles_labels(), loc="outside lower right", ncols=2)
     if equation.dim == 1:
         _draw_lines(beneath.subplots(1, 2, sharey=True), equation, families)
     else:
@@ -211,9 +213,13 @@ def _remark(equation: Equation, families: dict[str, tuple[Outcome, ...]]) -> str
     power = {1: "", 2: "²", 3: "³"}[equation.dim]
     mark = " (aliased)" if equation.aliasing_message() else ""
     return (
-        f"above: J = {equation.truncation}{mark}, T = {equation.horizon:.3g}, {_counterterm(equation)} counter-term, "
-        f"sample 0;  all else: σ = 1, T = {setting.horizon:g}, {member.steps} steps, {points}{power} points, "
-        f"exact counter-term, modes |k| ≤ {setting.low}, same noise"
+        "The noise has J modes. As J grows, a product of rough terms in the equation grows without bound, unless a "
+        f"counter-term compensates it. Top: one path at J = {equation.truncation}{mark}, T = {equation.horizon:.3g}, "
+        f"with and without the counter-term ({_counterterm(equation)}), and their difference. Top right and bottom: "
+        f"how much the low modes (|k| ≤ {setting.low}) of the solution change from one J to the next. With the "
+        "counter-term the changes fall, and the solution has a limit; without it they do not. "
+        f"(σ = 1, T = {setting.horizon:g}, {member.steps} steps, {points}{power} points, exact counter-term, the same "
+        "noise for every J; bars: ± 2 s.e.)"
     )
 
 
@@ -229,7 +235,7 @@ def _draw_pair(row: Sequence[Axes], equation: Equation, with_term: np.ndarray, w
     image = picture(row[1], second, box, limit)
     top = float(np.quantile(third, 0.999)) or 1.0
     ratio = row[2].imshow(third, extent=box, origin="lower", aspect="auto", cmap=SEQUENTIAL, vmin=0, vmax=top)
-    ratio_title = f"|difference|/rms;  {_rms(relative[-1]):.2g} at $T$"
+    ratio_title = f"|difference| / rms ({_rms(relative[-1]):.2g} at $T$)"
     for axes, word in zip(row, (f"${letter}$ with counter-term", f"${letter}$ without", ratio_title), strict=True):
         axes.set(title=word, xlabel="$x$", aspect="auto" if grid.dim == 1 else "equal")
         axes.set(xticks=grid.lower[:1] + grid.upper[:1], yticks=(low, high) if axes is row[0] else ())
@@ -260,8 +266,7 @@ def _draw_distances(axes: Axes, table: pandas.DataFrame) -> None:
     axes.set_yscale("log")
     ticks = sorted(set(table["J"]))
     axes.set_xticks(ticks, [str(t) for t in ticks])
-    axes.set(title="relative distance, $J$ to next $J$", xlabel="truncation $J$")
-    axes.legend(loc="best")
+    axes.set(title="change from $J$ to the next $J$", xlabel="truncation $J$", ylabel="relative $L^2$")
 
 
 def _draw_lines(row: Sequence[Axes], equation: Equation, families: dict[str, tuple[Outcome, ...]]) -> None:
@@ -273,7 +278,7 @@ def _draw_lines(row: Sequence[Axes], equation: Equation, families: dict[str, tup
             axes.plot(np.linspace(0, 1, len(values)), values, color=colour, label=f"$J$ = {outcome.truncation}")
         axes.axhline(0, color=GREY, linewidth=0.5, zorder=0)
         axes.set(title=f"low modes of ${letter}(T, x)$ {LINES[kind][0]}, sample 0", xlabel="$x$", xlim=(0, 1))
-    row[1].legend(loc="best")
+    legend_beside(row[1])
 
 
 def _draw_changes(table: np.ndarray, equation: Equation, families: dict[str, tuple[Outcome, ...]]) -> None:

@@ -12,6 +12,7 @@ from spdebench.report.figures import modes, sums
 from spdebench.report.style import (
     GREY,
     INK,
+    legend_beside,
     line_with_band,
     new_figure,
     picture,
@@ -85,7 +86,7 @@ def _slices(row: Sequence[Axes], dataset: Dataset, u: np.ndarray, letter: str) -
             axes.plot(x, field[k], color=colour, linewidth=1.0, label=f"$t$ = {dataset.times[k]:.3g}")
         axes.set(xlabel="$x$", xlim=(dataset.grid.lower[0], dataset.grid.upper[0]))
     row[0].set_ylabel(f"${letter}(t, x)$")
-    row[-1].legend(loc="center left", bbox_to_anchor=(1, 0.5), handlelength=1.2).set_in_layout(False)
+    legend_beside(row[-1]).set_in_layout(False)  # it stands beneath the colour bar
 
 
 def _frames(figure: Figure, dataset: Dataset, u: np.ndarray, limit: float, letter: str) -> None:
@@ -131,7 +132,7 @@ def plot_spectrum(dataset: Dataset) -> Figure:
         return (modes.power(u[:, picks], grid, matrix),)
 
     value, error = sums.accumulate(sums.batches(dataset, "u"), len(dataset), features).estimate(sums.mean)
-    figure = new_figure(6.4, 4.6, title_of(dataset, len(dataset)), remark_of(dataset))
+    figure = new_figure(7.8, 4.6, title_of(dataset, len(dataset)), remark_of(dataset))
     axes = figure.subplots()
     inner = k > 0
     for row, colour in zip(range(1, len(picks)), shades(len(picks) - 1), strict=True):
@@ -144,7 +145,7 @@ def plot_spectrum(dataset: Dataset) -> Figure:
     set_log_limits(axes, value[1:, inner], DECADES)
     if not dataset.imported:
         _draw_theory(axes, dataset, k, value[0])
-    axes.legend(loc="best")
+    legend_beside(axes)
     return figure
 
 

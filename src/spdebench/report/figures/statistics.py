@@ -11,6 +11,7 @@ from spdebench.report.figures import sums
 from spdebench.report.style import (
     BLUE,
     ORANGE,
+    legend_above,
     line_with_band,
     new_figure,
     remark_of,
@@ -47,7 +48,7 @@ def plot_statistics(dataset: Dataset) -> Figure:
         axes.set(title=name + where, xlabel="$x$", xlim=(grid.lower[0], grid.upper[0]))
         if statistic is sums.variance:
             axes.set_ylim(bottom=0)
-        axes.legend(loc="lower right", bbox_to_anchor=(1, 1), ncols=2, borderaxespad=0.1)  # clear of the bands
+        legend_above(axes, 2)
     curves = (
         (sums.mean_over_space, "mean over $x$ and samples"),
         (sums.deviation, "standard deviation, mean over $x$"),

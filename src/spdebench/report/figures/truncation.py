@@ -17,6 +17,7 @@ from spdebench.report.style import (
     BAND,
     BLUE,
     ORANGE,
+    legend_below,
     line_with_band,
     new_figure,
     remark_of,
@@ -57,7 +58,7 @@ def plot_truncation(
     """
     responses = truncation_responses(equation, tuple(truncations), n, seed)
     remark = remark_of(equation) + f", seed {seed}; the same noise for every J;  bands: ± 2 s.e."
-    figure = new_figure(10.0, 3.8, title_of(equation, n), remark)
+    figure = new_figure(10.0, 4.2, title_of(equation, n), remark)
     left, centre, right = figure.subplots(1, 3, width_ratios=(1, 1, 0.8))
     letter = equation.formula.split("_")[0]
     times = equation.times.numpy()
@@ -70,8 +71,8 @@ def plot_truncation(
     centre.set(title=f"energy: mean of ${letter}^2$", xlabel="time $t$", xlim=(0, times[-1]))
     for axes in (left, centre):
         axes.set_ylim(bottom=0)
-    left.legend(loc="best")
     _draw_final(right, responses)
+    legend_below(figure, left, right, columns=6)
     return figure
 
 
@@ -138,4 +139,3 @@ def _draw_final(axes: Axes, responses: Sequence[Response]) -> None:
     axes.set_xticks(ticks, [str(t) for t in ticks])
     axes.set(title="at $t = T$ (open: aliased)", xlabel="truncation $J$")
     axes.set_ylim(bottom=0)
-    axes.legend(loc="best")

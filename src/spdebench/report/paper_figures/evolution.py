@@ -14,7 +14,7 @@ from spdebench.paper.base import dataset_of
 from spdebench.paper.fill import Entry, Filled
 from spdebench.report.numbers import heading
 from spdebench.report.paper_figures.base import TITLE, Drawn, FindFolder, lacking
-from spdebench.report.style import new_figure, picture, plain, styled, symmetric_limit
+from spdebench.report.style import finer_scale, new_figure, picture, plain, styled, symmetric_limit
 from spdebench.solvers import simulate
 from spdebench.training import Run, open_run
 from spdebench.training.folder import checkpoint_file
@@ -22,7 +22,10 @@ from spdebench.training.folder import checkpoint_file
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-CAPTION = "One test sample on both grids: truth, prediction and their difference, on one colour scale."
+CAPTION = (
+    "One test sample on both grids: truth and prediction on one colour scale, and their difference on a finer one, "
+    "whose factor is printed."
+)
 TIMES = 5  # columns
 
 
@@ -84,16 +87,20 @@ def _plot(filled: Filled, shown: list[Shown], run: Run) -> Figure:
     frames = np.linspace(0, len(shown[0].truth) - 1, TIMES + 1).round().astype(int)[1:]
     end = dataset_of(run.spec.datasets[0]).equation.horizon
     limit = symmetric_limit(np.concatenate([s.truth[frames].ravel() for s in shown]))
-    remark = f"one test sample, one colour scale;  {run.name}"
+    errors = [s.predicted[frames] - s.truth[frames] for s in shown]
+    finer = finer_scale(np.concatenate([np.nan_to_num(e).ravel() for e in errors]), limit)
+    remark = f"one test sample;  colours of the errors × {finer:g};  {run.name}"
     figure = new_figure(1.5 + 1.62 * TIMES, 0.7 + 4.9 * len(shown), plain(heading(filled), TITLE), remark)
     grid = figure.subplots(3 * len(shown), TIMES, squeeze=False)
+    images = {}
     for k, each in enumerate(shown):
         error = each.predicted - each.truth
         extent = (each.grid.lower[0], each.grid.upper[0], each.grid.lower[1], each.grid.upper[1])
         rows = (("truth", each.truth), ("prediction", each.predicted), ("error", error))
         for line, (name, fields) in enumerate(rows):
             for axes, frame in zip(grid[3 * k + line], frames, strict=True):
-                image = picture(axes, np.nan_to_num(fields[frame]).T, extent, limit)
+                scale = limit / finer if name == "error" else limit
+                images[name] = picture(axes, np.nan_to_num(fields[frame]).T, extent, scale)
                 axes.set(xticks=[], yticks=[], aspect="equal")
                 if name == "truth":
                     axes.set_title(f"t = {end * frame / (len(each.truth) - 1):.3g}")
@@ -101,5 +108,6 @@ def _plot(filled: Filled, shown: list[Shown], run: Run) -> Figure:
                     share = np.linalg.norm(error[frame]) / np.linalg.norm(each.truth[frame])
                     axes.set_title(f"relative $L^2$ {share:.2g}", fontsize=8)
             grid[3 * k + line, 0].set_ylabel(f"{plain(each.name)}\n{name}")
-    figure.colorbar(image, ax=grid, label="vorticity", extend="both", aspect=40, pad=0.02)
+    for name, label in (("truth", "vorticity"), ("error", f"error, colours × {finer:g}")):
+        figure.colorbar(images[name], ax=grid, label=label, extend="both", aspect=40, pad=0.02)
     return figure

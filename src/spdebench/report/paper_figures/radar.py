@@ -46,10 +46,11 @@ def _plot(filled: Filled, panels: list[Group], complete: dict[str, list[str]]) -
     wide = 2 if len(panels) > 1 else 1
     high = -(-len(panels) // wide)
     remark = "outwards is better: rim = the best of the panel, each ring inwards 10 times its error, centre 1000 times"
+    remark += _absent(filled, panels, complete)
     figure = new_figure(1.9 + 3.6 * wide, 0.7 + 3.1 * high, plain(heading(filled), TITLE), remark)
     grid = figure.subplots(high, wide, squeeze=False, subplot_kw={"projection": "polar"})
     for axes in grid.flat[len(panels) :]:
-        axes.set_axis_off()
+        axes.remove()
     handles = {}
     for axes, group in zip(grid.flat, panels, strict=False):
         _frame(axes, group)
@@ -57,6 +58,19 @@ def _plot(filled: Filled, panels: list[Group], complete: dict[str, list[str]]) -
             handles[row] = _polygon(axes, group, row, complete[group.name])
     figure.legend(handles.values(), [plain(name) for name in handles], loc="outside right center")
     return figure
+
+
+def _absent(filled: Filled, panels: list[Group], complete: dict[str, list[str]]) -> str:
+    """What the figure does not show because runs are missing: whole panels, and models within panels."""
+    lacking_panels = [group.name for group in filled.groups if group not in panels]
+    models: dict[str, list[str]] = {}
+    for group in panels:
+        for row in group.rows:
+            if row not in complete[group.name]:
+                models.setdefault(row, []).append(group.name)
+    parts = [f"panel {name}" for name in lacking_panels]
+    parts += [row if len(names) == len(panels) else f"{row} in {', '.join(names)}" for row, names in models.items()]
+    return f".  No complete runs yet: {plain('; '.join(parts), 400)}" if parts else ""
 
 
 def _frame(axes: PolarAxes, group: Group) -> None:

@@ -26,6 +26,8 @@ from spdebench.report.style import (
     INK,
     ORANGE,
     STYLE,
+    finer_scale,
+    legend_above,
     log_axis,
     new_figure,
     picture,
@@ -100,7 +102,7 @@ def plot_training(log: Sequence[Mapping[str, float]], best: float | None, curve:
             axes.axvline(best, color=GREY, linestyle=":", linewidth=1, label="best")
         log_axis(axes, "y", [entry[key] for entry in log for key in ("train", "val") if key in entry])
         axes.set(title="loss", xlabel="epoch")
-        axes.legend(loc="upper right")
+        legend_above(axes, 3)
     if curve:
         axes = columns.pop(0)
         axes.plot(np.arange(1, len(curve) + 1), curve, color=BLUE)
@@ -111,7 +113,10 @@ def plot_training(log: Sequence[Mapping[str, float]], best: float | None, curve:
 
 @styled
 def plot_prediction(truth: np.ndarray, predicted: np.ndarray, end: float, grid: Grid, title: str) -> Figure:
-    """Truth, prediction and their difference for one test sample (T X..): over space and time in 1-D, else at t = T."""
+    """Truth, prediction and their difference for one test sample (T X..): over space and time in 1-D, else at t = T.
+
+    The difference has a colour scale of its own; its title says how many times finer it is.
+    """
     fields = [truth, predicted, predicted - truth]
     if grid.dim == 1:
         extent = (grid.lower[0], grid.upper[0], 0.0, end)
@@ -121,12 +126,15 @@ def plot_prediction(truth: np.ndarray, predicted: np.ndarray, end: float, grid: 
         fields = [field[-1][middle].T for field in fields]
     figure = new_figure(9.0, 3.1, plain(title), "" if grid.dim == 1 else f"at t = {end:.3g}")
     limit = symmetric_limit(np.nan_to_num(truth))
-    row = figure.subplots(1, 3, sharey=True)
-    for axes, field, name in zip(row, fields, ("truth", "prediction", "prediction - truth"), strict=True):
-        image = picture(axes, np.nan_to_num(field), extent, limit)
+    finer = finer_scale(np.nan_to_num(fields[2]), limit)
+    names = {"truth": limit, "prediction": limit, f"prediction − truth, colours × {finer:g}": limit / finer}
+    row = list(figure.subplots(1, 3, sharey=True))
+    for axes, field, (name, top) in zip(row, fields, names.items(), strict=True):
+        image = picture(axes, np.nan_to_num(field), extent, top)
         axes.set(title=name, xlabel="$x$")
+        if axes is not row[0]:  # one bar for truth and prediction, one for the difference
+            figure.colorbar(image, ax=row[:2] if axes is row[1] else axes, extend="both", aspect=18, pad=0.02)
     row[0].set_ylabel("time $t$" if grid.dim == 1 else "$y$")
-    figure.colorbar(image, ax=list(row), label="$u$", extend="both", aspect=18, pad=0.02)
     return figure
 
 

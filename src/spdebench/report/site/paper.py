@@ -5,7 +5,7 @@ Numbers are written as `spdebench table` writes them.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from spdebench.errors import UserError
@@ -16,6 +16,7 @@ from spdebench.report.paper_figures import FIGURES, Missing
 from spdebench.report.site import charts, formatting
 from spdebench.report.site.content import Content
 from spdebench.report.site.render import Drawing, Page, Templates, draw
+from spdebench.report.site.shown import ShownRun
 from spdebench.training.solver_row import SOLVER
 
 if TYPE_CHECKING:
@@ -26,7 +27,7 @@ def table_pages(content: Content, templates: Templates) -> Iterator[Page]:
     """The list of tables and a page for each."""
     if not content.tables:
         return
-    runs = {run.key for run in content.runs}
+    runs = {run.key: run for run in content.runs}
     names = [f"{formatting.slug(filled.table.name)}.html" for filled in content.tables]
     listed = list(zip(content.tables, names, strict=True))
     yield templates.render(
@@ -51,7 +52,7 @@ def _names(entries: list[Entry]) -> str:
     return "; ".join(": ".join(filter(None, (place, ", ".join(names)))) for place, names in columns.items())
 
 
-def _group(filled: Filled, group: Group, runs: set[str], prefix: str) -> dict[str, Any]:
+def _group(filled: Filled, group: Group, runs: Mapping[str, ShownRun], prefix: str) -> dict[str, Any]:
     lines = []
     for row in group.rows:
         time = group.inference_ms(row)
@@ -70,7 +71,7 @@ def _group(filled: Filled, group: Group, runs: set[str], prefix: str) -> dict[st
     return {"name": group.name, "columns": group.columns, "lines": lines, "charts": drawings, "numbers": numbers}
 
 
-def _cell(filled: Filled, group: Group, row: str, column: str, runs: set[str]) -> dict[str, Any] | None:
+def _cell(filled: Filled, group: Group, row: str, column: str, runs: Mapping[str, ShownRun]) -> dict[str, Any] | None:
     """Texts of one cell; None where the table has no such cell."""
     entry = group.entries.get((row, column))
     if entry is None:
@@ -82,7 +83,7 @@ def _cell(filled: Filled, group: Group, row: str, column: str, runs: set[str]) -
         "published": " ".join(filter(None, (published(entry), multiple(entry)))),
         "p": f"{probability(found[0])} against {found[1]}" if found else "",
         "best": best,
-        "runs": [key for key in map(formatting.page_name, entry.digests) if key in runs],
+        "runs": [runs[key] for key in map(formatting.page_name, entry.digests) if key in runs],
     }
 
 
