@@ -59,6 +59,21 @@ def warn_renamed(old: str, new: str) -> None:
     warnings.warn(f"'{old}' is now called '{new}'; the old name still works", RenamedWarning, stacklevel=level)
 
 
+EXTRAS = {
+    "hub": "huggingface_hub>=0.30",
+    "ray": "ray>=2.40,<3",
+    "tensorboard": "tensorboard>=2.15",
+    "fast-sig": "pysiglib>=4,<5",
+}
+"""Optional dependencies, as pyproject.toml has them; spdebench itself is on no package index."""
+
+
+def needs_extra(what: str, extra: str) -> UserError:
+    """The error for an optional package that is not installed."""
+    package = EXTRAS[extra].partition(">")[0]
+    return UserError(f"{what} needs the package {package}, which is not installed: pip install '{EXTRAS[extra]}'")
+
+
 class AliasingWarning(UserWarning):
     """The noise has more modes than the grid resolves, so high modes alias onto low ones."""
 

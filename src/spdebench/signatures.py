@@ -19,7 +19,7 @@ from typing import Any, Literal
 import torch
 from torch import Tensor
 
-from spdebench.errors import UserError
+from spdebench.errors import UserError, needs_extra
 
 Backend = Literal["torch", "pysiglib"]
 
@@ -140,7 +140,5 @@ def _pysiglib() -> Any:
     try:
         import pysiglib.torch_api as api
     except ImportError:
-        raise UserError(
-            "backend 'pysiglib' is not installed; install the extra: pip install 'spdebench[fast-sig]'"
-        ) from None
+        raise needs_extra("backend 'pysiglib'", "fast-sig") from None
     return api

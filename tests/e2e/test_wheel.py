@@ -23,8 +23,9 @@ assert Path(spdebench.__file__).is_relative_to(sys.argv[1]), spdebench.__file__
 for words in (
     "generate phi41 points=16 truncation=8 frames=10 steps=10 -n 40 --out data",
     "train deeponet DATA epochs=1 --out runs",
-    "table phi41-periodic",
-    "report",
+    "table phi41-periodic-sigma1 --format csv",
+    "plot radar",
+    "report --results none",
     "bench data",
 ):
     words = words.replace("DATA", next(map(str, Path("data").glob("*.parquet")), ""))
@@ -52,8 +53,9 @@ def run(*words: str | Path, cwd: Path, **environment: str) -> str:
 def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Built from a copy: an old ``build`` folder of the checkout must not leak into it."""
     copy = tmp_path_factory.mktemp("copy")
-    for name in ("pyproject.toml", "README.md", "LICENSE"):
+    for name in ("pyproject.toml", "setup.py", "README.md", "LICENSE"):
         shutil.copy(ROOT / name, copy)
+    shutil.copytree(ROOT / "results", copy / "results")
     shutil.copytree(ROOT / "src", copy / "src", ignore=shutil.ignore_patterns("__pycache__", "*.egg-info"))
     run("-m", "pip", "wheel", "--quiet", "--no-deps", "--no-build-isolation", "--wheel-dir", "dist", ".", cwd=copy)
     return next((copy / "dist").glob("spdebench-*.whl"))
@@ -63,6 +65,7 @@ def test_every_data_file_is_in_it(wheel: Path) -> None:
     source = ROOT / "src"
     expected = {str(p.relative_to(source)) for pattern in DATA_FILES for p in (source / "spdebench").rglob(pattern)}
     assert {"spdebench/tasks/defaults.toml", "spdebench/paper/published.csv"} <= expected
+    expected |= {f"spdebench/results/{path.name}" for path in (ROOT / "results").glob("*.jsonl")}
     with zipfile.ZipFile(wheel) as archive:
         assert expected <= set(archive.namelist())
 
@@ -71,7 +74,8 @@ def test_its_verbs_work_from_another_folder(wheel: Path, tmp_path: Path) -> None
     site = tmp_path / "site-packages"
     run("-m", "pip", "install", "--quiet", "--no-deps", "--no-index", "--target", site, wheel, cwd=tmp_path)
     out = run("-c", VERBS, site, cwd=tmp_path, PYTHONPATH=str(site))
-    for verb, code in (("generate", 0), ("train", 0), ("table", 0), ("report", 0), ("bench", 2)):
+    for verb, code in (("generate", 0), ("train", 0), ("table", 0), ("plot", 0), ("report", 0), ("bench", 2)):
         assert f"exit {code}: {verb}\n" in out, out
+    assert "DLR-Net" in out and (tmp_path / "radar.png").stat().st_size > 10_000  # from the records of the package
     assert "error: the installed package does not contain the benchmarks; clone the repository" in out
     assert (tmp_path / "site" / "index.html").is_file()

@@ -3,9 +3,14 @@
 from __future__ import annotations
 
 import inspect
+import tomllib
 import types
+from pathlib import Path
 
 import spdebench as sb
+from spdebench.errors import EXTRAS, needs_extra
+
+ROOT = Path(__file__).parents[2]
 
 
 def test_every_exported_name_is_there_and_documented():
@@ -29,3 +34,9 @@ def test_what_an_extension_derives_from_is_exported():
     assert all(issubclass(sb.SCHEMES[name], sb.Scheme) for name in sb.SCHEMES)
     assert all(isinstance(table, sb.Table) for table in sb.TABLES) and callable(sb.register_table)
     assert all(issubclass(sb.MODELS[name].config_class, sb.Config) for name in sb.MODELS)
+
+
+def test_the_hint_for_an_optional_package_is_its_requirement():
+    declared = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]
+    assert {extra: [requirement] for extra, requirement in EXTRAS.items()} == {key: declared[key] for key in EXTRAS}
+    assert str(needs_extra("the hub", "hub")).endswith("pip install 'huggingface_hub>=0.30'")

@@ -213,6 +213,28 @@ def overview(cells: Sequence[Cell], todo: Sequence[Job], data: str | Path) -> di
     }
 
 
+def shorter(cells: Sequence[Cell], records: Records, runs: str | Path, device: str) -> dict[str, float]:
+    """Option -> seconds, of requests that take less time than all of these cells on a processor; none on a GPU."""
+    if device.startswith("cuda"):
+        return {}
+    here = jobs(cells, records, runs, device)
+    quick = {job.spec.model: job.seconds for job in here if job.status != "done" and not is_trained(job.spec.model)}
+    first = [replace(cell, runs=cell.runs[:1]) for cell in cells]
+    found = {
+        "--device cuda": sum(job.seconds for job in jobs(cells, records, runs, "cuda")),
+        "--seeds 1": sum(job.seconds for job in jobs(first, records, runs, device)),
+    }
+    if quick:
+        found[f"--only {','.join(quick)}"] = sum(job.seconds for job in here if job.spec.model in quick)
+    whole = sum(job.seconds for job in here)
+    return {option: seconds for option, seconds in found.items() if 0 < seconds < whole}
+
+
+def is_trained(model: str) -> bool:
+    """Whether gradient steps fit the model; the solver and the baselines have none."""
+    return model != SOLVER and MODELS[model].trainable
+
+
 def _counted(name: str, cells: int, mine: Sequence[Job]) -> dict[str, Any]:
     states = ("done", "finished", "begun", "missing")
     counts = {state: sum(1 for j in mine if j.status == state) for state in states}

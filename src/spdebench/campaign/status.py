@@ -84,12 +84,12 @@ def _row(name: str, runs: Sequence[RunState]) -> dict[str, Any]:
 
 def status(
     runs: str | Path = "runs",
-    results: str | Path = "results",
+    results: str | Path | None = None,
     data: str | Path = "data",
     find: Callable[[str], Table] = table,
 ) -> CampaignStatus:
     """Look at the folders; what is not there counts as empty."""
-    folder, known = Path(runs), store.read(results)
+    folder, known = Path(runs), store.known(results)
     seen: dict[str, RunState] = {}
     tables: dict[str, dict[str, RunState]] = {}
     for campaign in campaigns(folder):

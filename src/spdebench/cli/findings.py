@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from spdebench.cli.output import Device, Json, print_json, print_table
+from spdebench.cli.output import Device, Json, KnownRecords, print_json, print_table
 from spdebench.errors import UserError
 
 if TYPE_CHECKING:
@@ -26,7 +26,7 @@ def findings(
     out: Annotated[
         Path | None, typer.Option(help="Write the numbers into this page; without names those that take seconds.")
     ] = None,
-    folder: Annotated[Path, typer.Option("--results", help="Folder of run records.")] = Path("results"),
+    folder: KnownRecords = None,
     device: Device = "cpu",
     as_json: Json = False,
 ) -> None:

@@ -11,6 +11,7 @@ import typer
 
 from spdebench.cli import (
     bench,
+    compare,
     data,
     doctor,
     evaluate,
@@ -46,6 +47,7 @@ app.command("generate")(generate.generate)
 app.add_typer(data.app, name="data")
 app.command("train")(train.train)
 app.command("evaluate")(evaluate.evaluate)
+app.command("compare")(compare.compare)
 app.command("predict")(predict.predict)
 app.command("sweep")(sweep.sweep)
 app.command("table")(table.table)

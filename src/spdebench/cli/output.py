@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
@@ -24,6 +25,12 @@ ChosenPart = Annotated[
     str,
     typer.Option(
         "--part", help="train, val, test, unseen or all; by default a part that the run never saw (see the output)."
+    ),
+]
+KnownRecords = Annotated[
+    Path | None,
+    typer.Option(
+        "--results", show_default="results", help="Folder of run records; without it, those of the package count too."
     ),
 ]
 SpecFields = Annotated[

@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from spdebench import spec
-from spdebench.cli.output import SpecFields, at_least_one, print_table
+from spdebench.cli.output import KnownRecords, SpecFields, at_least_one, print_table
 from spdebench.errors import UserError, unknown
 from spdebench.registry import command
 
@@ -27,7 +27,7 @@ def plot(
         int | None, typer.Option("-n", callback=at_least_one, help="Samples of a study (each has its own default).")
     ] = None,
     seed: Annotated[int | None, typer.Option(help="Seed of a study; by default 0.")] = None,
-    results: Annotated[Path, typer.Option(help="Figures of runs: folder of run records.")] = Path("results"),
+    results: KnownRecords = None,
     runs: Annotated[Path, typer.Option(help="Figures of runs: folder of runs.")] = Path("runs"),
 ) -> None:
     """Draw a picture of a dataset, a study of an equation, or a figure of the paper from runs."""
@@ -74,7 +74,7 @@ def plot(
     typer.echo(f"{path}")
 
 
-def _paper(name: str, path: Path, results: Path, runs: Path) -> None:
+def _paper(name: str, path: Path, results: Path | None, runs: Path) -> None:
     """Draw the runs that there are; list the missing ones and the commands that make them."""
     from spdebench import report
     from spdebench.paper.catalogue import table as find
@@ -82,7 +82,7 @@ def _paper(name: str, path: Path, results: Path, runs: Path) -> None:
     from spdebench.records import store
     from spdebench.report.paper_figures import FIGURES
 
-    drawn = FIGURES[name](fill(find(name), store.read(results)), lambda run: runs / run.name)
+    drawn = FIGURES[name](fill(find(name), store.known(results)), lambda run: runs / run.name)
     if drawn.figure is None:
         raise UserError(f"there are no runs of {name} yet; make them with '{command(f'table {name} --run')}'")
     report.save(drawn.figure, path)

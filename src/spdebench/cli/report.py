@@ -7,9 +7,11 @@ from typing import Annotated
 
 import typer
 
+from spdebench.cli.output import KnownRecords
+
 
 def report(
-    results: Annotated[Path, typer.Option(help="Folder of collected run records.")] = Path("results"),
+    results: KnownRecords = None,
     runs: Annotated[Path, typer.Option(help="Folder of runs: learning curves and predictions.")] = Path("runs"),
     data: Annotated[Path, typer.Option(help="Folder of dataset files: pictures and cards.")] = Path("data"),
     out: Annotated[Path, typer.Option(help="Folder of the site; an older site there is replaced.")] = Path("site"),
@@ -17,10 +19,14 @@ def report(
     """Write leaderboard, tables, datasets and runs as a site that opens offline."""
     import torch
 
+    from spdebench.records import store
     from spdebench.report.site import build_site
 
     torch.set_num_threads(1)
-    typer.echo(f"site of the records in {results}, the runs in {runs} and the data in {data}, as far as they are there")
-    first = build_site(results, out, runs, data)
+    typer.echo(
+        f"site of the records in {results or store.FOLDER}, the runs in {runs} and the data in {data}, as far as they "
+        "are there" + ("" if results else ", and of the records of the package")
+    )
+    first = build_site(store.known(results), out, runs, data)
     pages = sum(1 for _ in first.parent.rglob("*.html"))
     typer.echo(f"{pages} pages\nopen {out / 'index.html'}")

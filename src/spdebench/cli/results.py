@@ -7,12 +7,13 @@ from typing import Annotated
 
 import typer
 
+from spdebench.cli.output import KnownRecords
 from spdebench.errors import UserError
 from spdebench.files import write_text
 
 
 def results(
-    folder: Annotated[Path, typer.Option("--results", help="Folder of run records.")] = Path("results"),
+    folder: KnownRecords = None,
     out: Annotated[Path | None, typer.Option(help="Markdown file to write; printed if left out.")] = None,
     readme: Annotated[
         Path | None, typer.Option(help="A README between whose marks go the first screen and the table.")
@@ -24,9 +25,11 @@ def results(
     from spdebench.report.opening import FIGURES
     from spdebench.report.results import page
 
-    known = store.read(folder)
+    known = store.known(folder)
     if not known:
-        raise UserError(f"no run record in {folder}; choose another with --results, or make runs: spdebench table")
+        raise UserError(
+            f"no run record in {folder or store.FOLDER}; choose another with --results, or make runs: spdebench table"
+        )
     text = page(known)
     if readme is not None:
         headline.write(known, readme)

@@ -68,11 +68,12 @@ def show(
     as_json: Json = False,
 ) -> None:
     """Show an equation with its spec and constants, a model with its counts, a metric, a scheme, or a finished run."""
-    from spdebench.cli.show_run import is_run, show_run
+    from spdebench.cli.show_run import show_run
     from spdebench.equations import EQUATIONS
     from spdebench.metrics import METRICS
     from spdebench.models import MODELS
     from spdebench.solvers import SCHEMES
+    from spdebench.training.folder import is_run
 
     if is_run(name):
         show_run(name, as_json, out)

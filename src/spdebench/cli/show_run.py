@@ -17,11 +17,6 @@ from spdebench.training import open_run
 from spdebench.training.again import train_command
 
 
-def is_run(name: str) -> bool:
-    """Whether a name is the folder of a run."""
-    return (Path(name) / "spec.json").is_file()
-
-
 def show_run(path: str, as_json: bool, picture: Path | None) -> None:
     """Print the run's task, configuration and errors; for `step` also its plan and its coefficients, or draw them."""
     run = open_run(path)

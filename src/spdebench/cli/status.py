@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from spdebench.cli.output import Json, duration, print_json, print_table
+from spdebench.cli.output import Json, KnownRecords, duration, print_json, print_table
 from spdebench.registry import command
 
 if TYPE_CHECKING:
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 def status(
     runs: Annotated[Path, typer.Option(help="Folder of runs.")] = Path("runs"),
-    results: Annotated[Path, typer.Option(help="Folder of run records.")] = Path("results"),
+    results: KnownRecords = None,
     data: Annotated[Path, typer.Option(help="Folder of datasets.")] = Path("data"),
     as_json: Json = False,
 ) -> None:

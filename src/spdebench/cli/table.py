@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from spdebench.cli.output import Engine, Json, duration, print_json, print_table, size
+from spdebench.cli.output import Engine, Json, KnownRecords, duration, print_json, print_table, size
 from spdebench.errors import UserError, unknown
 from spdebench.progress import Progress
 from spdebench.registry import command
@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     from spdebench.campaign.run import Places, RunOutcome
     from spdebench.paper.base import Edition, Table
     from spdebench.records import Records
+
+LONG = 24 * 3600.0  # seconds of work from which on a plan says what takes less
 
 
 def table(
@@ -34,7 +36,7 @@ def table(
     seeds: Annotated[int, typer.Option(help="Training seeds of each cell.")] = 3,
     edition: Annotated[str, typer.Option(help="Which edition of the data: paper or converged.")] = "paper",
     format: Annotated[str, typer.Option(help="text, md, latex, csv or html.")] = "text",
-    results: Annotated[Path, typer.Option(help="Folder of run records.")] = Path("results"),
+    results: KnownRecords = None,
     runs: Annotated[Path, typer.Option(help="Folder of runs.")] = Path("runs"),
     data: Annotated[Path, typer.Option(help="Folder of datasets.")] = Path("data"),
     device: Annotated[
@@ -73,7 +75,7 @@ def table(
         device_kind(each)  # one of another machine is fine to plan for; --run looks for it here
     chosen = list(TABLES) if name == "all" else [find(name)]
     which: Edition = "paper" if edition == "paper" else "converged"
-    known = store.read(results)
+    known = store.known(results)
     if not plan_only and not run:
         _show(chosen, known, seeds, which, only, format, as_json)
         return
@@ -83,6 +85,8 @@ def table(
     seconds = plan.seconds_of(budget) if budget else None
     if plan_only:
         facts = plan.overview(kept, todo, data)
+        if facts["total"]["seconds"] > LONG:
+            facts["shorter"] = plan.shorter(kept, known, runs, device)
         if seconds is not None:
             facts["schedule"] = schedule_facts(todo, known, settings, devices, seconds)
         if as_json:
@@ -91,12 +95,12 @@ def table(
         else:
             _say_plan(facts, data, jobs or 1, device)
         return
-    places = Places(str(data), str(runs), str(results), devices)
+    places = Places(str(data), str(runs), str(results or store.FOLDER), devices)
     names = tuple(each.name for each in chosen)
     campaign = Campaign(tables=names, seeds=seeds, edition=which, only=only, device=devices[0])
     outcomes = _run(todo, places, settings, campaign, seconds, as_json, portable)
     if name != "all" and not as_json:
-        _show(chosen, store.read(results), seeds, which, only, format, False)
+        _show(chosen, store.known(results), seeds, which, only, format, False)
     if any(o.state in ("failed", "unrecorded") for o in outcomes):
         raise typer.Exit(1)
 
@@ -165,6 +169,13 @@ def _say_plan(facts: dict[str, Any], data: Path, workers: int, device: str) -> N
         shared = left * slowdown(workers, device) / workers
         aside = f" ({duration(shared)} with {workers} side by side)" if workers > 1 else ""
         typer.echo(f"about {duration(left)} are left{aside}; next: the same command with --run instead of --plan")
+    if facts.get("shorter"):
+        typer.echo("too long for this machine? The same command with")
+        where = {"--device cuda": " on an NVIDIA H200"}
+        for option, seconds in facts["shorter"].items():
+            typer.echo(f"  {option:<24} takes about {duration(seconds)}{where.get(option, '')}")
+        typer.echo(f"  {'--run --budget 1h':<24} works for an hour; repeated, it continues")
+        typer.echo(f"or train one small model: {command('train fno DATA width=8 layers=2 epochs=3')}")
     if "schedule" in facts:
         _say_schedule(facts["schedule"])
 

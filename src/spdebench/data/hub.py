@@ -24,7 +24,7 @@ from spdebench.data.generate import check_folder
 from spdebench.data.store import Dataset, first_line, open_dataset
 from spdebench.data.verify import check_sums
 from spdebench.engines.locks import locked
-from spdebench.errors import UserError, did_you_mean
+from spdebench.errors import UserError, did_you_mean, needs_extra
 from spdebench.files import plain_name, put_in_place, sync_file
 from spdebench.progress import Progress
 
@@ -44,7 +44,7 @@ def _hub() -> Any:
     try:
         import huggingface_hub
     except ImportError:
-        raise UserError("the hub needs the extra hub: pip install 'spdebench[hub]'") from None
+        raise needs_extra("the hub", "hub") from None
     return huggingface_hub
 
 

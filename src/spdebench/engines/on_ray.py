@@ -19,7 +19,7 @@ from typing import Any
 
 from spdebench.engines.memory import keep_freed_memory
 from spdebench.engines.need import Need
-from spdebench.errors import UserError
+from spdebench.errors import UserError, needs_extra
 from spdebench.registry import FILES
 
 RETRIES = 4  # times that a unit is run again after its worker or node has died
@@ -33,7 +33,7 @@ PATIENCE = 10.0  # seconds in which cancelled units may remove half-written file
 def require() -> None:
     """Raise a one-line error if Ray is not installed; nothing is imported."""
     if importlib.util.find_spec("ray") is None:
-        raise UserError("the engine 'ray' needs the extra 'ray': pip install 'spdebench[ray]'")
+        raise needs_extra("the engine 'ray'", "ray")
 
 
 def run(

@@ -46,15 +46,16 @@ class Sources:
     """What findings are computed from: run records, a folder for fresh data and runs, and a device."""
 
     scratch: Path
-    results: Path = Path("results")
+    results: Path | None = None
     device: str = "cpu"
 
     @cached_property
     def records(self) -> Mapping[str, Record]:
         """The run records, read once."""
-        known = store.read(self.results)
+        known = store.known(self.results)
         if not known:
-            raise UserError(f"no run record in {self.results}; this finding needs them: choose a folder with --results")
+            where = self.results or store.FOLDER
+            raise UserError(f"no run record in {where}; this finding needs them: choose a folder with --results")
         return known
 
     def task(self, equation: Equation, n: int) -> Task:
@@ -87,7 +88,7 @@ def _is_flat(path: Path) -> bool:
 
 
 @contextmanager
-def sources(results: Path = Path("results"), device: str = "cpu") -> Iterator[Sources]:
+def sources(results: Path | None = None, device: str = "cpu") -> Iterator[Sources]:
     """Sources whose fresh data are removed at the end."""
     with tempfile.TemporaryDirectory(prefix="spdebench-findings-") as scratch:
         yield Sources(Path(scratch), results, device)

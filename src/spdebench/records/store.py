@@ -19,19 +19,37 @@ from spdebench.records.record import Addition, Record, decode_line
 from spdebench.records.times import share_times
 from spdebench.spec import loads
 
+FOLDER = Path("results")
+"""Where records are collected unless another folder is named."""
 
-def read(folder: str | os.PathLike[str] = "results") -> dict[str, Record]:
+
+def known(folder: str | os.PathLike[str] | None = None) -> dict[str, Record]:
+    """The records of a folder; if none is named, those that come with the package and those in `FOLDER`."""
+    if folder is not None:
+        return read(folder)
+    shipped = shipped_folder()
+    return read(FOLDER) if shipped is None or FOLDER.resolve() == shipped else read(shipped, FOLDER)
+
+
+def shipped_folder() -> Path | None:
+    """The records that come with the package: within it where it was installed, at the top of a checkout otherwise."""
+    package = Path(__file__).resolve().parents[1]
+    checkout = package.parents[1]
+    places = [package / "results", *([checkout / "results"] if (checkout / "pyproject.toml").is_file() else [])]
+    return next((place for place in places if place.is_dir()), None)
+
+
+def read(*folders: str | os.PathLike[str]) -> dict[str, Record]:
     """Digest -> record, of all files; a folder that does not exist holds none."""
     found: dict[str, Record] = {}
-    place = Path(folder)
-    try:
-        if place.exists() and not place.is_dir():
-            raise UserError(f"{place} is a file, not a folder of run records; choose another with --results")
-        files = sorted(place.glob("*.jsonl")) if place.exists() else []
-        for path in files:
-            _merge_lines(found, _text(path), path)
-    except OSError as error:
-        raise UserError(f"cannot read {place} ({error.strerror}); choose another folder with --results") from None
+    for place in map(Path, folders):
+        try:
+            if place.exists() and not place.is_dir():
+                raise UserError(f"{place} is a file, not a folder of run records; choose another with --results")
+            for path in sorted(place.glob("*.jsonl")) if place.exists() else []:
+                _merge_lines(found, _text(path), path)
+        except OSError as error:
+            raise UserError(f"cannot read {place} ({error.strerror}); choose another folder with --results") from None
     return share_times(found)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from spdebench.errors import UserError
+from spdebench.errors import needs_extra
 
 
 def require_tensorboard() -> Any:
@@ -13,9 +13,7 @@ def require_tensorboard() -> Any:
     try:
         from torch.utils.tensorboard import SummaryWriter
     except ImportError:
-        raise UserError(
-            "--tensorboard needs an extra: pip install 'spdebench[tensorboard]', or omit --tensorboard"
-        ) from None
+        raise needs_extra("--tensorboard", "tensorboard") from None
     return SummaryWriter
 
 

@@ -13,6 +13,11 @@ from spdebench.files import sync_file, write_text
 from spdebench.records import Record
 
 
+def is_run(folder: str | Path) -> bool:
+    """Whether a path is the folder of a run."""
+    return (Path(folder) / "spec.json").is_file()
+
+
 def checkpoint_file(folder: Path, name: str) -> Path:
     """``name.safetensors``, or ``name.pt`` if only a file of an earlier version is there."""
     new, old = folder / f"{name}.safetensors", folder / f"{name}.pt"

@@ -11,6 +11,7 @@ from measure_rates import cases
 from spdebench.campaign import plan
 from spdebench.campaign.rates import Rates, volume
 from spdebench.errors import UserError
+from spdebench.paper.catalogue import table
 from spdebench.spec import canonical_json
 from tiny_tables import made_up
 
@@ -124,3 +125,14 @@ def test_what_ran_beside_others_tells_epochs_and_no_rate(tiny):
     rates, none = Rates({one.digest: record}, "cpu"), Rates({}, "cpu")
     assert rates.epochs(one) == pytest.approx(2.0)
     assert rates.seconds(one) / rates.epochs(one) == pytest.approx(none.seconds(one) / none.epochs(one))
+
+
+def test_a_long_plan_names_requests_that_take_less():
+    cells = plan.cells_of([table("phi41-periodic")], 3, "paper", "fno,mean")
+    whole = sum(job.seconds for job in plan.jobs(cells, {}))
+    found = plan.shorter(cells, {}, "runs", "cpu")
+    assert set(found) == {"--device cuda", "--seeds 1", "--only mean"}
+    assert all(0 < seconds < whole for seconds in found.values())
+    one = plan.cells_of([table("phi41-periodic")], 1, "paper", "fno,mean")
+    assert found["--seeds 1"] == pytest.approx(sum(job.seconds for job in plan.jobs(one, {})))
+    assert plan.shorter(cells, {}, "runs", "cuda") == {}

@@ -1,0 +1,40 @@
+"""``spdebench compare``: runs side by side, with paired tests."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from spdebench.cli.output import Json, KnownRecords, print_json, print_table
+from spdebench.registry import command
+
+
+def compare(
+    runs: Annotated[list[str], typer.Argument(metavar="RUN RUN...", help="Folders of runs, or names of run records.")],
+    metric: Annotated[str, typer.Option(help="The metric that is tested, with values for single samples.")] = "rel_l2",
+    figure: Annotated[Path | None, typer.Option("--figure", "--out", help="Also draw it: PNG, SVG or PDF.")] = None,
+    results: KnownRecords = None,
+    as_json: Json = False,
+) -> None:
+    """Print the scores of runs on the same test samples side by side, and test each two of them for a difference."""
+    from spdebench.records import store
+    from spdebench.report import save
+    from spdebench.report.figures.comparison import plot_comparison
+    from spdebench.training.folder import is_run
+    from spdebench.training.side_by_side import side_by_side
+
+    known = {} if all(map(is_run, runs)) else store.known(results)
+    found = side_by_side(runs, known, metric)
+    if figure is not None:
+        save(plot_comparison(found), figure)
+    if as_json:
+        print_json(found.to_dict())
+        return
+    typer.echo(f"{found.overview()[0]}")
+    print_table(found.rows())
+    typer.echo(f"\npaired tests on {metric}, p-values after Holm's correction")
+    print_table(found.test_rows())
+    again = " ".join(["compare", *runs, "--figure compare.png"])
+    typer.echo(f"\n{figure}" if figure else f"\nnext: {command(again)}")

@@ -1,0 +1,64 @@
+"""``spdebench compare``: scores side by side, paired tests and a figure; runs on other samples are refused."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+import spdebench as sb
+from command_line import call
+from spdebench.records import store
+from spdebench.training.side_by_side import side_by_side
+
+
+@pytest.fixture(scope="module")
+def runs(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("compare")
+    phi = sb.equation("phi41", points=16, truncation=8, frames=10, steps=10, sigma=1.0)
+    path = sb.generate(phi, n=60, seed=0, out=folder / "data", quiet=True)
+    found = {name: sb.train(name, sb.Task(path), out=folder / "runs", progress=False) for name in ("mean", "linear")}
+    other = sb.train("mean", sb.Task(path, seed=1), out=folder / "runs", progress=False)
+    return {name: str(run.path) for name, run in {**found, "other": other}.items()}
+
+
+def test_text_figure_and_json(runs, tmp_path, capsys):
+    assert call("compare", runs["mean"], runs["linear"], "--figure", tmp_path / "c.svg") == 0
+    out = capsys.readouterr().out
+    assert "2 runs on 9 test samples of phi41-xi-periodic" in out and "paired tests on rel_l2" in out
+    assert (tmp_path / "c.svg").read_text().lstrip().startswith("<?xml")
+    assert call("compare", runs["mean"], runs["linear"], "--metric", "w12", "--json") == 0
+    found = json.loads(capsys.readouterr().out)
+    (test,) = found["tests"]
+    values = [found["runs"][name]["scores"]["w12"]["value"] for name in ("mean", "linear")]
+    assert test["difference"] == pytest.approx(values[0] - values[1]) and test["better"] == "linear"
+    assert test["low"] <= test["difference"] <= test["high"]
+
+
+def test_a_record_stands_for_its_run(runs, tmp_path):
+    for name in ("mean", "linear"):
+        store.add(tmp_path, sb.open_run(runs[name]).record)
+    known = store.read(tmp_path)
+    names = [sb.open_run(runs[name]).name for name in ("mean", "linear")]
+    (of_records,), (of_folders,) = (side_by_side(r, known).tests for r in (names, [runs["mean"], runs["linear"]]))
+    assert of_records.difference == pytest.approx(of_folders.difference, rel=1e-3)  # records keep four digits or more
+
+
+@pytest.mark.parametrize(
+    ("words", "line"),
+    [
+        (["mean"], "compare takes at least 2 runs, got 1"),
+        (["mean", "mean"], "the same run was given twice"),
+        (["mean", "other"], "different samples (seed=3407 and 1); paired tests need the same ones"),
+        (["mean", "nowhere"], "no such run: nowhere"),
+        (["mean", "linear", "--metric", "rell2"], "did you mean 'rel_l2'?"),
+        (["mean", "linear", "--metric", "std_ratio"], "std_ratio"),
+        (["mean", "linear", "--figure", "c.jpg"], "a figure's name ends in"),
+    ],
+)
+def test_mistakes_are_one_line(words, line, runs, capsys, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    assert call("compare", *(runs.get(word, word) for word in words), "--results", tmp_path) == 2
+    errors = capsys.readouterr().err.strip().splitlines()
+    assert len(errors) == 1 and line in errors[0]
+    assert not list(tmp_path.iterdir())
