@@ -21,14 +21,14 @@ import torch
 from spdebench.data import DatasetSpec
 from spdebench.engines import keep_freed_memory
 from spdebench.errors import AliasingWarning, UserError
-from spdebench.paper.suite import SUITE
 from spdebench.solvers import simulate
+from spdebench.suites import PAPER
 
 
 def check(n: int, device: str, only: str) -> Iterator[dict[str, Any]]:
     """One row for each distinct equation spec of the suite and each edition."""
     seen = set()
-    for entry in (c for row in SUITE for c in row.configurations()):
+    for entry in PAPER.problems:
         if only and entry.equation != only:
             continue
         for edition in ("paper", "converged"):
@@ -46,7 +46,7 @@ def check(n: int, device: str, only: str) -> Iterator[dict[str, Any]]:
             except UserError as error:
                 problem = str(error)
             yield {
-                "row": entry.row,
+                "row": entry.group,
                 "equation": eq.name,
                 "edition": edition,
                 "boundary": eq.boundary,

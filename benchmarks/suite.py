@@ -26,18 +26,18 @@ from spdebench.data import DatasetSpec
 from spdebench.data.store import Writer, made_with
 from spdebench.equations import Equation
 from spdebench.errors import AliasingWarning
-from spdebench.paper.suite import SUITE, Row
 from spdebench.solvers import simulate
+from spdebench.suites.paper import ROWS, SuiteRow
 from spdebench.timing import timed
 
 LEAST = 256 << 20
 """Bytes that are written, at least, to measure a rate."""
 
 
-def measure_row(row: Row, device: str, solving: bool) -> dict[str, Any]:
+def measure_row(row: SuiteRow, device: str, solving: bool) -> dict[str, Any]:
     """Seconds to solve all configurations of a row, and an estimate of the seconds to write them."""
     total, size = 0.0, 0
-    configurations = row.configurations()
+    configurations = row.problems()
     for configuration in configurations:
         eq, n = configuration.build(), configuration.n
         identity = DatasetSpec(equation=eq, n=n)
@@ -95,7 +95,7 @@ def main() -> None:
     parser.add_argument("--out", type=Path)
     arguments = parser.parse_args()
     warnings.simplefilter("ignore", AliasingWarning)
-    rows = [measure_row(row, arguments.device, not arguments.writing) for row in SUITE if row.counted]
+    rows = [measure_row(row, arguments.device, not arguments.writing) for row in ROWS if row.counted]
     sums = {"row": "all"} | {k: round(sum(r[k] for r in rows), 2) for k in rows[0] if k != "row"}
     print_table([*rows, sums])
     if arguments.out:

@@ -23,6 +23,7 @@ FLOW = [
     "models",
     "records",
     "training",
+    "suites",
     "paper",
     "campaign",
     "report",

@@ -7,26 +7,27 @@ import pytest
 from spdebench.data.identity import DatasetSpec
 from spdebench.equations import EQUATIONS
 from spdebench.errors import UserError
-from spdebench.paper import SUITE, configurations
+from spdebench.suites import PAPER
+from spdebench.suites.paper import ROWS
 
 COUNTS = {"Phi41-S": 32, "Phi41-L": 32, "KdV": 20, "Wave": 16, "NSE": 8, "Phi42": 10, "Phi43": 1, "KPZ": 32}
 
 
 def test_counts_are_those_of_table_1():
-    assert {row.name: len(row.configurations()) for row in SUITE if row.counted} == COUNTS
-    assert {row.name: row.n for row in SUITE if row.n != 1200} == {"Phi41-L": 12000}
-    assert len(configurations()) == sum(COUNTS.values())
-    assert sum(c.n for c in configurations()) == 1200 * (151 - 32) + 12000 * 32
+    counted = [row for row in ROWS if row.counted]
+    assert {row.name: len(row.problems()) for row in counted} == COUNTS
+    assert {row.name: row.n for row in ROWS if row.n != 1200} == {"Phi41-L": 12000}
+    assert sum(p.n for row in counted for p in row.problems()) == 1200 * (151 - 32) + 12000 * 32
 
 
 def test_kdv_has_16_sets_on_128_points_and_4_on_256():
-    points = [c.build().points for c in configurations("KdV")]
+    points = [c.build().points for c in PAPER.choose("KdV")]
     assert (points.count(128), points.count(256)) == (16, 4)
 
 
-@pytest.mark.parametrize("row", [row.name for row in SUITE])
+@pytest.mark.parametrize("row", [row.name for row in ROWS])
 def test_every_configuration_builds_a_dataset_of_its_own(row):
-    rows = configurations(row)
+    rows = PAPER.choose(row)
     if rows[0].equation not in list(EQUATIONS):
         pytest.skip(f"{rows[0].equation} is not declared")
     specs = [DatasetSpec(equation=c.build(), n=c.n) for c in rows]
@@ -38,4 +39,4 @@ def test_every_configuration_builds_a_dataset_of_its_own(row):
 
 def test_a_row_that_does_not_exist_is_named():
     with pytest.raises(UserError, match="did you mean 'Phi42'"):
-        configurations("Phi422")
+        PAPER.choose("Phi422")

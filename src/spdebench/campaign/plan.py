@@ -62,11 +62,11 @@ def jobs(cells: Iterable[Cell], records: Records, runs: str | Path = "runs", dev
     shown: dict[str, dict[str, None]] = defaultdict(dict)
     numbers: dict[str, int] = defaultdict(int)
     for cell in cells:
-        for place, run in enumerate(cell.runs):
+        for place, run in enumerate(cell.next_runs):
             wanted.setdefault(run.digest, run)
             numbers[run.digest] += cell.published is not None or cell.leaderboard
             shown[run.digest] |= dict.fromkeys(wanted_of_run(cell.figure_data, place))
-            if cell.shift is not None:
+            if cell.shift is not None and not cell.pilots:
                 shifts[run.digest][cell.part] = cell.shift
     rates = Rates(records, device)
     return [
@@ -146,9 +146,11 @@ def published_status(cells: Iterable[Cell], records: Records) -> list[dict[str, 
 
 
 # --- what a user chooses ------------------------------------------------------------------------------------------
-def cells_of(tables: Iterable[Table], seeds: int, edition: Edition, patterns: str = "") -> list[Cell]:
+def cells_of(
+    tables: Iterable[Table], seeds: int, edition: Edition, patterns: str = "", records: Records | None = None
+) -> list[Cell]:
     """The cells of tables that match ``patterns``; third-party models named there get rows."""
-    every = [cell for each in tables for cell in with_named(each, patterns).cells(seeds, edition)]
+    every = [cell for each in tables for cell in with_named(each, patterns).cells(seeds, edition, records)]
     return only(every, patterns)
 
 
@@ -196,7 +198,7 @@ def overview(cells: Sequence[Cell], todo: Sequence[Job], data: str | Path) -> di
     tables = []
     for name in dict.fromkeys(c.table for c in cells):
         mine = [c for c in cells if c.table == name]
-        digests = dict.fromkeys(run.digest for c in mine for run in c.runs)
+        digests = dict.fromkeys(run.digest for c in mine for run in c.next_runs)
         tables.append(_counted(name, len(mine), [by_digest[d] for d in digests]))
     missing = _missing_data(todo, Path(data))
     return {

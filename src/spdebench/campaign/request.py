@@ -14,6 +14,7 @@ from spdebench.campaign.plan import cells_of
 from spdebench.errors import UserError
 from spdebench.paper.base import EDITIONS, Cell, Edition, Table
 from spdebench.paper.catalogue import table
+from spdebench.records import Records
 from spdebench.training.folder import read_json, write_json
 
 
@@ -35,10 +36,10 @@ class Campaign:
     def write(self, runs: str | Path) -> None:
         write_json(Path(runs) / f"campaign-{spec.digest(asdict(self))}.json", asdict(self))
 
-    def cells(self, find: Callable[[str], Table] = table) -> list[Cell]:
+    def cells(self, find: Callable[[str], Table] = table, records: Records | None = None) -> list[Cell]:
         """The numbers that it wants."""
         which: Edition = "converged" if self.edition == "converged" else "paper"
-        return cells_of(map(find, self.tables), self.seeds, which, self.only)
+        return cells_of(map(find, self.tables), self.seeds, which, self.only, records)
 
 
 def campaigns(runs: str | Path) -> list[Campaign]:

@@ -108,11 +108,11 @@ def status(
 
 
 def _jobs(campaign: Campaign, known: Records, runs: Path, find: Callable[[str], Table]) -> dict[str, list[plan.Job]]:
-    cells = campaign.cells(find)
+    cells = campaign.cells(find, known)
     by_digest = {job.spec.digest: job for job in plan.jobs(cells, known, runs, campaign.device)}
     names = dict.fromkeys(cell.table for cell in cells)
     return {
-        name: [by_digest[d] for d in dict.fromkeys(r.digest for c in cells if c.table == name for r in c.runs)]
+        name: [by_digest[d] for d in dict.fromkeys(r.digest for c in cells if c.table == name for r in c.next_runs)]
         for name in names
     }
 

@@ -24,6 +24,7 @@ from spdebench.cli import (
     results,
     show,
     status,
+    suite,
     sweep,
     table,
     train,
@@ -52,6 +53,7 @@ app.command("predict")(predict.predict)
 app.command("sweep")(sweep.sweep)
 app.command("table")(table.table)
 app.command("merge")(merge.merge)
+app.command("suite")(suite.suite)
 app.command("status")(status.status)
 app.command("plot")(plot.plot)
 app.command("report")(report.report)

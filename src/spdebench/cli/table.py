@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import sys
 from collections import Counter
+from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -55,6 +57,7 @@ def table(
     """Show a table of the paper, our numbers next to the published ones; plan or make the runs that it lacks."""
     from spdebench.campaign import plan
     from spdebench.campaign.needs import RunSettings
+    from spdebench.campaign.phases import phases
     from spdebench.campaign.request import Campaign
     from spdebench.campaign.run import Places
     from spdebench.campaign.schedule import schedule_facts
@@ -79,17 +82,17 @@ def table(
     if not plan_only and not run:
         _show(chosen, known, seeds, which, only, format, as_json)
         return
-    cells = plan.cells_of(chosen, seeds, which)
-    kept = plan.cells_of(chosen, seeds, which, only)
-    todo = plan.jobs(kept, known, runs, devices[0])
+    kept = plan.cells_of(chosen, seeds, which, only, known)
     seconds = plan.seconds_of(budget) if budget else None
     if plan_only:
-        facts = plan.overview(kept, todo, data)
+        jobs_left = plan.jobs(kept, known, runs, devices[0])
+        facts = plan.overview(kept, jobs_left, data)
         if facts["total"]["seconds"] > LONG:
             facts["shorter"] = plan.shorter(kept, known, runs, device)
         if seconds is not None:
-            facts["schedule"] = schedule_facts(todo, known, settings, devices, seconds)
+            facts["schedule"] = schedule_facts(jobs_left, known, settings, devices, seconds)
         if as_json:
+            cells = plan.cells_of(chosen, seeds, which)
             published = [p for p in plan.published_status(cells, known) if p["table"] in {t.source for t in chosen}]
             print_json(facts | {"published": published})
         else:
@@ -98,7 +101,10 @@ def table(
     places = Places(str(data), str(runs), str(results or store.FOLDER), devices)
     names = tuple(each.name for each in chosen)
     campaign = Campaign(tables=names, seeds=seeds, edition=which, only=only, device=devices[0])
-    outcomes = _run(todo, places, settings, campaign, seconds, as_json, portable)
+    now = partial(plan.cells_of, chosen, seeds, which, only)
+    todo = partial(plan.jobs, runs=runs, device=devices[0])
+    lists = phases(lambda: now(store.known(results)), lambda cells: todo(cells, store.known(results)))
+    outcomes = _run_all(lists, places, settings, campaign, seconds, as_json, portable)
     if name != "all" and not as_json:
         _show(chosen, store.known(results), seeds, which, only, format, False)
     if any(o.state in ("failed", "unrecorded") for o in outcomes):
@@ -189,6 +195,32 @@ def _say_schedule(planned: list[dict[str, Any]]) -> None:
     typer.echo(f"within the budget {len(ending)} runs would end, for {numbers} published numbers or leaderboard cells")
 
 
+def _run_all(
+    lists: Iterator[list[plan.Job]],
+    places: Places,
+    settings: RunSettings,
+    campaign: Campaign,
+    budget: float | None,
+    as_json: bool,
+    portable: Path | None,
+) -> list[RunOutcome]:
+    """Make the lists of runs one after the other, as far as the budget goes."""
+    from spdebench.campaign.deadline import FOREVER, Deadline
+
+    deadline = Deadline.after(FOREVER if budget is None else budget)
+    outcomes: list[RunOutcome] = []
+    for todo in lists:
+        left = [job.seconds for job in todo if job.status != "done"]
+        if outcomes and (not left or deadline.left < min(left)):
+            continue
+        outcomes += _run(todo, places, settings, campaign, None if budget is None else deadline.left, as_json, portable)
+    if as_json:
+        print_json({"outcomes": [{"name": o.name, "state": o.state, "message": o.message} for o in outcomes]})
+    elif portable is not None:
+        typer.echo(f"next, where the records are kept: {command(f'merge {portable}')}")
+    return outcomes
+
+
 def _run(
     todo: list[plan.Job],
     places: Places,
@@ -217,14 +249,10 @@ def _run(
             todo, places, settings, budget=budget, report=report, campaign=campaign, portable=portable
         )
     states = Counter(o.state for o in outcomes)
-    if as_json:
-        print_json({"outcomes": [{"name": o.name, "state": o.state, "message": o.message} for o in outcomes]})
-    elif left:
+    if left and not as_json:
         typer.echo(", ".join(f"{n} {state}" for state, n in states.items()))
         if states["paused"] or states["left"]:
             typer.echo("the budget is used up; the same command continues")
-    if portable is not None and not as_json:
-        typer.echo(f"next, where the records are kept: {command(f'merge {portable}')}")
     return outcomes
 
 

@@ -69,6 +69,7 @@ class OperatorModel(nn.Module):
     needs_equation: ClassVar[bool] = False  # prepare or the network needs to know the equation
     causal: ClassVar[bool] = False  # u(t) depends only on noise up to t; a contract test measures it
     any_grid: ClassVar[bool] = False  # it can predict on a grid other than that of the training data
+    any_horizon: ClassVar[bool] = False  # it can predict more frames than the training data have, at the same interval
     trainable: ClassVar[bool] = True  # False: calibrate fits the model, without gradient steps
     fills_gpu: ClassVar[bool] = False  # training keeps a GPU busy by itself: runs side by side gain nothing
     streams: ClassVar[bool] = False  # fitted by calibrate_stream, chunk by chunk; its data are never held whole
@@ -143,6 +144,13 @@ class OperatorModel(nn.Module):
                 f"model '{cls.name}' needs to know the equation, which imported data do not contain; "
                 f"give it to the task: Task(..., equation=sb.equation(...))"
             )
+
+    @classmethod
+    def predicts_on(cls, other: Setting, trained: Setting) -> bool:
+        """Whether a model that was trained on data of one setting can predict those of another."""
+        if other.dim != trained.dim or (other.frames != trained.frames and not cls.any_horizon):
+            return False
+        return other.grid.points == trained.grid.points or cls.any_grid
 
     @classmethod
     def configure(cls, setting: Setting, values: Mapping[str, Any]) -> Config:

@@ -211,6 +211,7 @@ class NCDEFNO(DrivenModel, name="ncde-fno"):
     fills_gpu = True
     config_class = NCDEFNOConfig
     any_grid = True
+    any_horizon = True
 
     def __init__(self, setting: Setting, config: NCDEFNOConfig) -> None:
         super().__init__(setting, config)

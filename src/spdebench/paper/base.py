@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
@@ -19,6 +20,7 @@ from spdebench.equations import equation
 from spdebench.errors import UserError
 from spdebench.models import MODELS
 from spdebench.paper import published
+from spdebench.records import Record, Records
 from spdebench.tasks import Inputs, TaskSpec, subsampling
 from spdebench.training.identity import RunSpec, plan
 from spdebench.training.solver_row import SOLVER, SolverSpec
@@ -26,6 +28,8 @@ from spdebench.training.solver_row import SOLVER, SolverSpec
 Edition = Literal["paper", "converged"]
 EDITIONS: tuple[Edition, ...] = ("paper", "converged")
 AnySpec = RunSpec | SolverSpec
+PILOT_EPOCHS = 100
+"""Epochs of a run that tries a learning rate."""
 
 
 def third_party_models() -> list[str]:
@@ -75,7 +79,9 @@ class Want:
 
     ``published`` overrides columns of the published csv where the paper names things differently; None: the paper has
     no such number. ``optional``: left out where the model cannot work with such data. ``figure_data``: what the records
-    of its runs hold in addition to scores (`figure_data.KINDS`), because a figure shows it.
+    of its runs hold in addition to scores (`figure_data.KINDS`), because a figure shows it. ``learning_rates``: those
+    among which validation chooses after `PILOT_EPOCHS` epochs of seed 0; these pilots are runs with records of their
+    own, and the choice is computed from their records.
     """
 
     group: str
@@ -93,20 +99,25 @@ class Want:
     published: Mapping[str, str] | None = None
     optional: bool = False
     figure_data: tuple[str, ...] = ()
+    learning_rates: tuple[float, ...] = ()
 
     def task_spec(self, edition: Edition) -> TaskSpec:
         fields = {"inputs": self.inputs, **subsampling(self.data[0].spec(edition).equation), **self.task}
         return TaskSpec(**fields)
 
     def supported(self, edition: Edition) -> bool:
-        """False for an optional row whose model cannot work with the data."""
+        """False for an optional row whose model cannot work with the data, or not with those of ``test``."""
         if not self.optional or self.model == SOLVER:
             return True
+        setting = self.task_spec(edition).setting(self.data[0].spec(edition).equation)
         try:
-            MODELS[self.model].supports(self.task_spec(edition).setting(self.data[0].spec(edition).equation))
+            MODELS[self.model].supports(setting)
         except UserError:
             return False
-        return True
+        if self.test is None:
+            return True
+        shifted = self.task_spec(edition).setting(self.test.spec(edition).equation)
+        return MODELS[self.model].predicts_on(shifted, setting)
 
     def runs(self, seeds: int, edition: Edition) -> tuple[AnySpec, ...]:
         """One run per seed; what does not depend on a seed (solver, baselines) runs once."""
@@ -116,6 +127,24 @@ class Want:
         first = self._run(task, edition)
         count = seeds if MODELS[self.model].trainable else 1
         return tuple(dataclasses.replace(first, options={**first.options, "seed": seed}) for seed in range(count))
+
+    def pilots(self, edition: Edition) -> dict[float, RunSpec]:
+        """Learning rate -> the short run that tries it; empty where none is to be chosen."""
+        return {rate: self._with(edition, learning_rate=rate, epochs=PILOT_EPOCHS) for rate in self.learning_rates}
+
+    def _with(self, edition: Edition, **options: Any) -> RunSpec:
+        (run,) = dataclasses.replace(self, options={**self.options, **options}, learning_rates=()).runs(1, edition)
+        assert isinstance(run, RunSpec)
+        return run
+
+    def tuned(self, edition: Edition, records: Records) -> tuple[Want, tuple[RunSpec, ...]]:
+        """The same number with the learning rate of the best pilot, and the pilots that have no record yet."""
+        pilots = self.pilots(edition)
+        missing = tuple(run for run in pilots.values() if run.digest not in records)
+        if missing or not pilots:
+            return self, missing
+        best = min(pilots, key=lambda rate: _validation(records[pilots[rate].digest]))
+        return dataclasses.replace(self, options={**self.options, "learning_rate": best}), ()
 
     def _run(self, task: dict[str, Any], edition: Edition) -> RunSpec:
         key = (self.model, self.data, edition, spec.canonical_json([task, dict(self.config), dict(self.options)]))
@@ -138,6 +167,11 @@ class Want:
         return found | dict(self.published or {})
 
 
+def _validation(record: Record) -> float:
+    """The best validation error of a run; infinite where there is none."""
+    return math.inf if record.val is None or math.isnan(record.val) else record.val
+
+
 _PLANNED: dict[tuple[Any, ...], RunSpec] = {}
 """Specs of runs; many cells share a run, which is planned once."""
 
@@ -147,6 +181,8 @@ class Cell:
     """One number of a table: its place, the runs whose mean it is, and the published number.
 
     ``part`` is ``test`` or the label of a shift, whose dataset is ``shift``. ``published_keys`` are lines of the csv.
+    ``pilots`` are runs without a record that choose the learning rate; until they are made ``runs`` have that of the
+    want.
     """
 
     table: str
@@ -163,6 +199,12 @@ class Cell:
     published_keys: tuple[int, ...] = ()
     figure_data: tuple[str, ...] = ()
     leaderboard: bool = False
+    pilots: tuple[RunSpec, ...] = ()
+
+    @property
+    def next_runs(self) -> tuple[AnySpec, ...]:
+        """The runs that can be made: those of the cell, or first the pilots that choose their learning rate."""
+        return self.pilots or self.runs
 
     @property
     def label(self) -> str:
@@ -174,7 +216,8 @@ class Cell:
 class Table:
     """A table or figure. ``source`` is its label in the paper; ``draw`` are the commands that draw it.
 
-    ``leaderboard``: a campaign with a budget values each of its cells like a published number.
+    ``leaderboard``: a campaign with a budget values each of its cells like a published number. ``edition``: the only
+    edition of its data, where it has one.
     """
 
     name: str
@@ -185,13 +228,19 @@ class Table:
     notes: tuple[str, ...] = ()
     draw: tuple[str, ...] = ()
     leaderboard: bool = False
+    edition: Edition | None = None
 
-    def cells(self, seeds: int = 3, edition: Edition = "paper") -> list[Cell]:
-        """The wants with their runs, in order; a number that the paper prints twice belongs to two cells."""
+    def cells(self, seeds: int = 3, edition: Edition = "paper", records: Records | None = None) -> list[Cell]:
+        """The wants with their runs, in order; a number that the paper prints twice belongs to two cells.
+
+        From the ``records`` follow the learning rates that pilots have chosen.
+        """
         if seeds < 1:
             raise UserError(f"seeds must be at least 1, got {seeds}")
         used: dict[int, int] = {}
-        return [self._cell(want, seeds, edition, used) for want in self.wants if want.supported(edition)]
+        edition = self.edition or edition
+        known = records or {}
+        return [self._cell(want, seeds, edition, used, known) for want in self.wants if want.supported(edition)]
 
     def with_models(self, names: Iterable[str]) -> Table:
         """The table with a row of each of these models in every group, where the model can work with the data.
@@ -212,7 +261,8 @@ class Table:
             out += [*learned, *rows, *(w for w in here if w not in learned)]
         return dataclasses.replace(self, wants=tuple(out))
 
-    def _cell(self, want: Want, seeds: int, edition: Edition, used: dict[int, int]) -> Cell:
+    def _cell(self, want: Want, seeds: int, edition: Edition, used: dict[int, int], records: Records) -> Cell:
+        want, pilots = want.tuned(edition, records)
         numbers = () if want.published is None else published.find(self.source, want.columns())
         number = min(numbers, key=lambda n: (used.get(n.line, 0), n.line), default=None)
         if number is not None:
@@ -232,4 +282,5 @@ class Table:
             published_keys=(number.line,) if number else (),
             figure_data=want.figure_data,
             leaderboard=self.leaderboard,
+            pilots=pilots,
         )

@@ -174,7 +174,7 @@ def fill(table: Table, records: Records, seeds: int = 3, edition: Edition = "pap
     """Every cell of the table with what the records know of it, and rows of third-party models that have records."""
     own = {w.model for w in table.wants}
     recorded = {r.model for r in records.values()}.intersection(third_party_models()) - own
-    cells = table.with_models(sorted(recorded)).cells(seeds, edition)
+    cells = table.with_models(sorted(recorded)).cells(seeds, edition, records)
     known = (_entry(cell, records, seeds, edition) for cell in cells)
     entries = tuple(e for e in known if e.records or e.cell.model in own)
     groups = _groups(entries)
@@ -211,7 +211,7 @@ def narrowed(filled: Filled, keep: Callable[[Cell], bool]) -> Filled:
 
 
 def _entry(cell: Cell, records: Records, seeds: int, edition: Edition) -> Entry:
-    known = [records[run.digest] for run in cell.runs if run.digest in records]
+    known = [] if cell.pilots else [records[run.digest] for run in cell.runs if run.digest in records]
     values = {r.digest: _value(r, cell) for r in known}
     found = tuple(r for r in known if values[r.digest] is not None)
     return Entry(

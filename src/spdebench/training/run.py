@@ -172,7 +172,8 @@ class Run(Displayed):
     def _check(self, u0: tuple[int, ...], dw: tuple[int, ...]) -> None:
         setting = self.task_setting
         layout = " ".join("XYZ"[: setting.dim])
-        if len(dw) != 2 + setting.dim or dw[1] != setting.frames:
+        fixed_horizon = not type(self.model).any_horizon
+        if len(dw) != 2 + setting.dim or (fixed_horizon and dw[1] != setting.frames):
             raise UserError(
                 f"{self.name}: dw must be (N T {layout}) with {setting.frames} frames, t_0 among them, got {dw}"
             )

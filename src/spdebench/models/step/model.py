@@ -59,6 +59,7 @@ class StepModel(OperatorModel, name="step"):
     streams = True
     causal = True
     any_grid = True
+    any_horizon = True
 
     config: StepConfig
     found: Tensor

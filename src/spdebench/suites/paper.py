@@ -8,7 +8,6 @@ this is our reading of it, taken from the result tables:
   NSE       periodic; the Dirichlet sets that Table 2 lists besides are a row of their own, beyond the count of 8
   Phi42     renormalised, both tasks
   KPZ       the text's two couplings
-An equation is looked up when a configuration is built, so that listing the suite needs none of them.
 """
 
 from __future__ import annotations
@@ -18,8 +17,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from spdebench.equations import Equation, equation
-from spdebench.errors import unknown
+from spdebench.suites.base import Problem, Suite
 
 Choices = Mapping[str, Sequence[Any]]
 
@@ -29,24 +27,8 @@ BOUNDARIES = ("periodic", "dirichlet")
 
 
 @dataclass(frozen=True)
-class Configuration:
-    """One dataset: ``n`` samples of an equation with the given fields, all others at their defaults."""
-
-    row: str
-    equation: str
-    fields: Mapping[str, Any]
-    n: int
-
-    def build(self) -> Equation:
-        return equation(self.equation, **self.fields)
-
-    def __str__(self) -> str:
-        return " ".join([self.equation, *(f"{key}={value}" for key, value in self.fields.items()), f"-n {self.n}"])
-
-
-@dataclass(frozen=True)
 class SuiteRow:
-    """Configurations of one equation: all combinations of each of the ``choices``, one after the other."""
+    """Problems of one equation: all combinations of each of the ``choices``, one after the other."""
 
     name: str
     equation: str
@@ -54,17 +36,23 @@ class SuiteRow:
     n: int = 1200
     counted: bool = True  # in Table 1; else listed by Table 2 only
 
-    def configurations(self) -> list[Configuration]:
+    def problems(self) -> list[Problem]:
         return [
-            Configuration(self.name, self.equation, dict(zip(each, values, strict=True)), self.n)
+            self._problem(dict(zip(each, values, strict=True)))
             for each in self.choices
             for values in itertools.product(*each.values())
         ]
 
+    def _problem(self, fields: Mapping[str, Any]) -> Problem:
+        words = " ".join(f"{key}={value}" for key, value in fields.items())
+        return Problem(
+            name=f"{self.name} {words}".strip(), equation=self.equation, fields=fields, n=self.n, group=self.name
+        )
+
 
 PHI41: Choices = {"boundary": BOUNDARIES, "sigma": (0.1, 1.0), "truncation": J, "kappa": TASKS}
 
-SUITE: tuple[SuiteRow, ...] = (
+ROWS: tuple[SuiteRow, ...] = (
     SuiteRow("Phi41-S", "phi41", (PHI41,)),
     SuiteRow("Phi41-L", "phi41", (PHI41,), n=12000),
     SuiteRow(
@@ -87,11 +75,8 @@ SUITE: tuple[SuiteRow, ...] = (
 )
 
 
-def configurations(row: str | None = None) -> list[Configuration]:
-    """The datasets of one row, or of all that Table 1 counts."""
-    if row is None:
-        return [c for each in SUITE if each.counted for c in each.configurations()]
-    names = {each.name: each for each in SUITE}
-    if row not in names:
-        raise unknown("row of the suite", row, names)
-    return names[row].configurations()
+PAPER = Suite(
+    name="paper",
+    title="the datasets of the paper's Tables 1 and 2, edition paper",
+    problems=tuple(problem for row in ROWS for problem in row.problems()),
+)
