@@ -6,8 +6,9 @@ import dataclasses
 from typing import Any
 
 import numpy as np
+import torch
 
-from spdebench.data.distance import Distance, measure
+from spdebench.data.distance import Distance, lost_variance, measure
 from spdebench.data.store import Dataset
 from spdebench.equations import Equation, renormalise
 from spdebench.errors import one_line
@@ -44,12 +45,14 @@ def card_facts(dataset: Dataset, samples: int = 16, device: str = "cpu") -> dict
     if dataset.imported:
         return facts | {"origin": dataset.identity["published"]}
     eq = dataset.equation
+    increments = torch.from_numpy(dataset.read("dw", 0, min(256, len(dataset))))
     return facts | {
         "identity": dataset.identity,
         "title": eq.title,
         "formula": eq.formula,
         "scheme": eq.scheme,
         "noise": describe_noise(eq),
+        "lost_variance": lost_variance(eq, increments) if eq.edition == "converged" and eq.order == 1 else None,
         "constants": renormalise.constants(eq),
         "remarks": eq.remarks,
         "made": dataset.made,
@@ -94,6 +97,11 @@ def _about(facts: dict[str, Any]) -> list[str]:
         f"- Scheme: `{facts['scheme']}`, edition {identity['fields']['edition']}",
         f"- Noise: {facts['noise']}",
     ]
+    if facts.get("lost_variance") is not None:
+        lines.append(
+            f"- Noise is constant on each stored interval, hence not white in time: {100 * facts['lost_variance']:.3g} "
+            "% of the variance that the linear equation has with white noise are lost (its spatial mean apart)"
+        )
     if facts["constants"]:
         values = ", ".join(f"{name} = {value:.6g}" for name, value in facts["constants"].items())
         lines.append(f"- Renormalisation constants at T: {values}")

@@ -17,7 +17,8 @@ from typing import Any
 from spdebench.suites.base import Problem, Shift, Suite
 
 TASK: Mapping[str, Any] = {"split": "blocks", "seed": 3407, "n": 0, "every": 1, "stride": 1}
-LINE: Mapping[str, Any] = {"edition": "converged", "boundary": "periodic", "basis": "fourier", "points": 64, "solve_points": 128}
+BOX: Mapping[str, Any] = {"edition": "converged", "boundary": "periodic", "basis": "fourier"}
+LINE: Mapping[str, Any] = {**BOX, "points": 64, "solve_points": 128}
 """Fields of all problems in one dimension."""
 COUPLED, FRESH = 400, 180
 """Samples of a shift with the problem's noise, of which 60 are in the test part, and of one with fresh noise."""
@@ -96,9 +97,7 @@ CORE = Suite(
         problem(
             "phi42",
             "Two dimensions with a counter-term: a cubic drift against noise that needs renormalisation as J grows.",
-            edition="converged",
-            boundary="periodic",
-            basis="fourier",
+            **BOX,
             points=32,
             solve_points=32,
             **frames(0.5, 25, 16),
@@ -112,9 +111,7 @@ CORE = Suite(
             "nse",
             "Turbulent transport over ten time units: vortices are moved by the flow that they make.",
             modes=False,
-            edition="converged",
-            boundary="periodic",
-            basis="fourier",
+            **BOX,
             points=32,
             solve_points=64,
             **frames(10.0, 20, 25),

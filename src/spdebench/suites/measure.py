@@ -7,9 +7,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import torch
-from torch import Tensor
 
-from spdebench.data.distance import relative
+from spdebench.data.distance import lost_variance, relative
 from spdebench.equations import Equation
 from spdebench.errors import UserError
 from spdebench.models import MODELS, model
@@ -139,26 +138,3 @@ def refined_distance(equation: Equation, seed: int, samples: Sequence[int]) -> f
     finer = equation.replace(solve_points=2 * equation.solve_points, substeps=2 * equation.substeps)
     coarse, fine = (simulate(each, seed, samples, out_dtype=torch.float64).u for each in (equation, finer))
     return relative(coarse, fine).mean
-
-
-def lost_variance(equation: Equation, dw: Tensor) -> float:
-    """1 - Var v / Var w at t_T, for the linear equation with noise constant on stored intervals (v) and white (w).
-
-    The variances are sums over all modes but the constant, which loses nothing.
-    A mode with decay rate l has the variances q (1 - e^{-l dt})^2 (1 - e^{-2 l T}) / (l^2 dt (1 - e^{-2 l dt})) and
-    q (1 - e^{-2 l T}) / (2 l); q is the strength of the mode's noise, taken from the increments. Noise that enters as
-    an impulse loses nothing.
-    """
-    if equation.scheme == "normal_form":
-        return 0.0
-    grid, dt = equation.grid, equation.horizon / equation.frames
-    strength = grid.transform(dw[:, 1:].double()).abs().square().mean((0, 1))
-    if grid.periodic:  # the transform of a real field keeps one of k and -k
-        strength[..., 1 : (grid.points[-1] + 1) // 2] *= 2
-    rate = -equation.symbol(grid).real
-    rate = torch.where(rate.abs() * dt < 1e-6, torch.full_like(rate, 1e-6 / dt), rate)
-    white = 1 / (2 * rate)
-    constant = (1 - torch.exp(-rate * dt)).square() / (rate.square() * dt * (1 - torch.exp(-2 * rate * dt)))
-    strength[(0,) * grid.dim] *= not grid.periodic
-    weight = strength * (1 - torch.exp(-2 * rate * equation.horizon))
-    return float(1 - (weight * constant).sum() / (weight * white).sum())

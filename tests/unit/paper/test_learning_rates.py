@@ -6,12 +6,12 @@ import dataclasses
 import math
 
 import pytest
+from tests.tiny_tables import made_up, tiny_table
 
 from spdebench.campaign import plan
 from spdebench.campaign.phases import phases
 from spdebench.paper import base, fill
 from spdebench.paper.base import PILOT_EPOCHS, Table
-from tests.tiny_tables import made_up, tiny_table
 
 RATES = (1e-4, 1e-3, 1e-2)
 

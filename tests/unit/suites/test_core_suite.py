@@ -8,6 +8,7 @@ import math
 import pytest
 import torch
 
+from spdebench.data.distance import lost_variance
 from spdebench.equations import Equation
 from spdebench.errors import UserError
 from spdebench.grids import Grid
@@ -16,7 +17,7 @@ from spdebench.paper.catalogue import table
 from spdebench.paper.tables import core
 from spdebench.solvers import simulate
 from spdebench.suites import CORE, SUITES, Problem
-from spdebench.suites.measure import growth, lost_variance, measure
+from spdebench.suites.measure import growth, measure
 from spdebench.suites.numbers import measured
 from spdebench.tasks import TaskSpec
 from spdebench.tasks.floor import floor
