@@ -12,7 +12,7 @@ from spdebench.models import MODELS
 from spdebench.paper.base import PILOT_EPOCHS, Data, Table, Want, data
 from spdebench.paper.layout import FINE_REFERENCE
 from spdebench.paper.published import title
-from spdebench.records.record import FINER, TEST
+from spdebench.records.record import FINER, FLOOR, TEST
 from spdebench.suites import CORE, Problem
 from spdebench.tasks import Setting, TaskSpec
 from spdebench.training.solver_row import SOLVER
@@ -102,7 +102,7 @@ def numbers(problem: Problem) -> Iterator[Want]:
             yield Want(
                 row=title(model), column=label, model=model, data=(own,), part=label, test=other, **chosen, **common
             )
-    for row, part in ((SOLVER, TEST), (FINE_REFERENCE, FINER)):
+    for row, part in ((SOLVER, TEST), (FLOOR, FLOOR), (FINE_REFERENCE, FINER)):
         for label, other in parts.items():
             yield Want(row=row, column=label, model=SOLVER, data=(other or own,), part=part, **common)
 
