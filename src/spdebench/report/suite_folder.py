@@ -19,7 +19,7 @@ from spdebench.errors import UserError
 from spdebench.files import write_text
 from spdebench.report.figures.solution import plot_solution
 from spdebench.report.style import save
-from spdebench.suites import CORE, Problem, Suite
+from spdebench.suites import CORE, Suite, SuiteProblem
 from spdebench.suites.numbers import measured
 from spdebench.tasks import TaskSpec
 
@@ -29,7 +29,7 @@ Report = Callable[[str, Path, bool], None]
 """Called after each dataset: problem and part, its file, whether it was there already."""
 
 
-def rows_of(suite: Suite, problems: Sequence[Problem]) -> list[dict[str, Any]]:
+def rows_of(suite: Suite, problems: Sequence[SuiteProblem]) -> list[dict[str, Any]]:
     """One row per problem: its numbers, where they are measured, and its sizes."""
     out = []
     for problem in problems:
@@ -47,7 +47,7 @@ def rows_of(suite: Suite, problems: Sequence[Problem]) -> list[dict[str, Any]]:
 
 
 def make(
-    suite: Suite, problems: Sequence[Problem], out: Path, *, device: str = "cpu", report: Report | None = None
+    suite: Suite, problems: Sequence[SuiteProblem], out: Path, *, device: str = "cpu", report: Report | None = None
 ) -> None:
     """Make the datasets of the problems, and card, picture and split of each."""
     for problem in problems:
@@ -59,7 +59,7 @@ def make(
         describe(suite, problem, out, device)
 
 
-def describe(suite: Suite, problem: Problem, out: Path, device: str = "cpu") -> None:
+def describe(suite: Suite, problem: SuiteProblem, out: Path, device: str = "cpu") -> None:
     """Write the card, the picture and the split of a problem whose dataset exists; files that exist stay."""
     folder = out / suite.name
     dataset = open_dataset(out / problem.spec.file_name)
@@ -87,7 +87,7 @@ class Checked:
         return self.result is not None and self.result.good
 
 
-def check(problems: Sequence[Problem], folder: Path, device: str = "cpu") -> Iterator[Checked]:
+def check(problems: Sequence[SuiteProblem], folder: Path, device: str = "cpu") -> Iterator[Checked]:
     """Verify every dataset of the problems in a folder, one after the other."""
     for problem in problems:
         for label, spec in problem.datasets().items():

@@ -30,7 +30,7 @@ class Shift:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Problem:
+class SuiteProblem:
     """``n`` samples of an equation with the given fields, all others at their defaults, and its shifts.
 
     An equation is looked up when the problem is built, so that listing a suite needs none of them.
@@ -69,9 +69,9 @@ class Suite:
 
     name: str
     title: str
-    problems: tuple[Problem, ...]
+    problems: tuple[SuiteProblem, ...]
 
-    def choose(self, only: str = "") -> tuple[Problem, ...]:
+    def choose(self, only: str = "") -> tuple[SuiteProblem, ...]:
         """The problems whose name or group is ``only``; all of them if it is empty."""
         chosen = tuple(p for p in self.problems if only in ("", p.name, p.group))
         if not chosen:

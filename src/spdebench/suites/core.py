@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from spdebench.suites.base import Problem, Shift, Suite
+from spdebench.suites.base import Shift, Suite, SuiteProblem
 
 TASK: Mapping[str, Any] = {"split": "blocks", "seed": 3407, "n": 0, "every": 1, "stride": 1}
 BOX: Mapping[str, Any] = {"edition": "converged", "boundary": "periodic", "basis": "fourier"}
@@ -29,7 +29,7 @@ def frames(horizon: float, count: int, substeps: int) -> dict[str, Any]:
     return {"horizon": horizon, "frames": count, "steps": count, "substeps": substeps}
 
 
-def problem(name: str, why: str, *, modes: bool = True, **fields: Any) -> Problem:
+def problem(name: str, why: str, *, modes: bool = True, **fields: Any) -> SuiteProblem:
     """A problem with its shifts; without ``modes`` its noise has a spectrum that J does not change."""
     longer = frames(2 * fields["horizon"], 2 * fields["frames"], fields["substeps"])
     finer = {"points": 2 * fields["points"], "solve_points": max(fields["solve_points"], 2 * fields["points"])}
@@ -41,7 +41,7 @@ def problem(name: str, why: str, *, modes: bool = True, **fields: Any) -> Proble
     }
     coupled = [Shift(label=label, fields=changed, n=COUPLED) for label, changed in shifts.items() if changed]
     fresh = Shift(label="horizon x2", fields=longer, n=FRESH, seed=1)
-    return Problem(name=name, equation=name, fields=fields, task=TASK, shifts=(*coupled, fresh), why=why)
+    return SuiteProblem(name=name, equation=name, fields=fields, task=TASK, shifts=(*coupled, fresh), why=why)
 
 
 CORE = Suite(

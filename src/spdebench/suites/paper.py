@@ -17,7 +17,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from spdebench.suites.base import Problem, Suite
+from spdebench.suites.base import Suite, SuiteProblem
 
 Choices = Mapping[str, Sequence[Any]]
 
@@ -36,16 +36,16 @@ class SuiteRow:
     n: int = 1200
     counted: bool = True  # in Table 1; else listed by Table 2 only
 
-    def problems(self) -> list[Problem]:
+    def problems(self) -> list[SuiteProblem]:
         return [
             self._problem(dict(zip(each, values, strict=True)))
             for each in self.choices
             for values in itertools.product(*each.values())
         ]
 
-    def _problem(self, fields: Mapping[str, Any]) -> Problem:
+    def _problem(self, fields: Mapping[str, Any]) -> SuiteProblem:
         words = " ".join(f"{key}={value}" for key, value in fields.items())
-        return Problem(
+        return SuiteProblem(
             name=f"{self.name} {words}".strip(), equation=self.equation, fields=fields, n=self.n, group=self.name
         )
 

@@ -16,7 +16,7 @@ from spdebench.models import MODELS
 from spdebench.paper.catalogue import table
 from spdebench.paper.tables import core
 from spdebench.solvers import simulate
-from spdebench.suites import CORE, SUITES, Problem
+from spdebench.suites import CORE, SUITES, SuiteProblem
 from spdebench.suites.measure import growth, measure
 from spdebench.suites.numbers import measured
 from spdebench.tasks import TaskSpec
@@ -37,7 +37,7 @@ each_problem = pytest.mark.parametrize("problem", CORE.problems, ids=lambda p: p
 
 
 @each_problem
-def test_every_value_is_pinned(problem: Problem):
+def test_every_value_is_pinned(problem: SuiteProblem):
     """No default of an equation, of a task, of a model or of training enters a problem or its table."""
     assert set(problem.fields) == {f.name for f in dataclasses.fields(problem.build())}
     assert {"inputs", *problem.task} == {f.name for f in dataclasses.fields(TaskSpec)}
@@ -52,7 +52,7 @@ def test_the_table_pins_configurations_and_options():
 
 
 @each_problem
-def test_sizes_and_shifts(problem: Problem):
+def test_sizes_and_shifts(problem: SuiteProblem):
     eq, datasets = problem.build(), problem.datasets()
     assert eq.edition == "converged" and eq.truncation < eq.points and eq.steps == eq.frames and eq.kappa > 0
     assert sum(d.n * d.sample_bytes for d in datasets.values()) < 1e9
@@ -71,7 +71,7 @@ def test_the_floor_is_low(name):
 
 @pytest.mark.slow
 @each_problem
-def test_paths_are_finite_and_the_floor_is_low(problem: Problem):
+def test_paths_are_finite_and_the_floor_is_low(problem: SuiteProblem):
     """`simulate` raises an error for a path that is not finite; here on the problem and on all of its shifts."""
     for spec in problem.datasets().values():
         simulate(spec.equation, spec.seed, range(4))
@@ -79,7 +79,7 @@ def test_paths_are_finite_and_the_floor_is_low(problem: Problem):
 
 
 @each_problem
-def test_shifts_have_the_same_noise_as_far_as_both_resolve_it(problem: Problem):
+def test_shifts_have_the_same_noise_as_far_as_both_resolve_it(problem: SuiteProblem):
     """sigma, u0: the same increments to the bit; J, grid: the same modes up to rounding; horizon: another seed."""
     eq = problem.build()
     own = _increments(eq, problem.seed)

@@ -13,7 +13,7 @@ from spdebench.paper.base import PILOT_EPOCHS, Data, Table, Want, data
 from spdebench.paper.layout import FINE_REFERENCE
 from spdebench.paper.published import title
 from spdebench.records.record import FINER, FLOOR, TEST
-from spdebench.suites import CORE, Problem
+from spdebench.suites import CORE, SuiteProblem
 from spdebench.tasks import Setting, TaskSpec
 from spdebench.training.solver_row import SOLVER
 
@@ -75,13 +75,13 @@ def config(model: str, setting: Setting) -> dict[str, Any]:
     return values
 
 
-def source(problem: Problem, fields: Mapping[str, Any], n: int, seed: int) -> Data:
+def source(problem: SuiteProblem, fields: Mapping[str, Any], n: int, seed: int) -> Data:
     """A dataset of the problem; its edition is the table's."""
     given = {key: value for key, value in {**problem.fields, **fields}.items() if key != "edition"}
     return data(problem.equation, n=n, seed=seed, **given)
 
 
-def numbers(problem: Problem) -> Iterator[Want]:
+def numbers(problem: SuiteProblem) -> Iterator[Want]:
     """Every row of a problem on its test part and on each of its shifts; what a model cannot do is left out."""
     own = source(problem, {}, problem.n, problem.seed)
     setting = TaskSpec(inputs="u0+xi", **problem.task).setting(problem.build())
