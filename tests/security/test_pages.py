@@ -134,6 +134,7 @@ def test_no_word_of_a_table_becomes_markup(format, word):
             "caption",
             "thead",
             "tbody",
+            "tfoot",
             "tr",
             "th",
             "td",
