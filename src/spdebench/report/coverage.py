@@ -88,12 +88,12 @@ class _Problem:
 
     @property
     def ahead(self) -> bool:
-        """Whether a regression is ahead of every network; two errors at the floor are equal."""
+        """Whether a regression has a smaller error than every network, and there is something left to learn."""
         means = {"regression": min(self.plain), "network": min(self.networks.values())}
-        return leaders(means, MAIN, self.floor) == ["regression"]
+        return not self.solved and leaders(means, MAIN, self.floor) == ["regression"]
 
     @property
-    def done(self) -> bool:
+    def solved(self) -> bool:
         """Whether a regression is at the floor."""
         return at_floor(min(self.plain), self.floor)
 
@@ -123,17 +123,19 @@ def _beaten(tables: Sequence[Filled]) -> list[str]:
         lonely = sum(p.ahead and len(p.networks) == 1 for p in its)
         single = f" ({lonely} with one network only)" if lonely else ""
         counts.append(f"{equation} {sum(p.ahead for p in its)} of {len(its)}{single}")
-    done = Counter(p.equation for p in known if p.done)
-    level = ", ".join(f"{equation} {number}" for equation, number in done.items())
+    solved = Counter(p.equation for p in known if p.solved)
+    equal = sum(p.solved and at_floor(min(p.networks.values()), p.floor) for p in known)
+    level = ", ".join(f"{equation} {number}" for equation, number in solved.items())
     lines = [
         "Regression without a network (`linear` or `trees`) has a smaller error than every trained model on "
         f"{sum(p.ahead for p in known)} of {len(known)} problems (data and task): {', '.join(counts)}.",
         "It uses the kernel of the scheme that made the data, which is unknown for real data; so does DLR-Net. "
         "`phi41-forms` shows the same models with the exact heat kernel.",
     ]
-    if done:
+    if solved:
         lines.append(
-            f"On {done.total()} problems ({level}) regression is at the floor: within 1.2 of the smallest error that "
-            "what a model is given allows."
+            f"On {solved.total()} further problems ({level}) regression is at the floor, within 1.2 of the smallest "
+            f"error that what a model is given allows, and no model can be ahead of it; on {equal} of them a trained "
+            "model is at the floor too."
         )
     return lines

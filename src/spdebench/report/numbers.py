@@ -6,7 +6,7 @@ import dataclasses
 from collections.abc import Sequence
 
 from spdebench.paper.fill import ColumnNumbers, Entry, Filled, Group
-from spdebench.records.summary import MISSING, mean_and_std, number, one_digit, rough
+from spdebench.records.summary import MAIN, MISSING, mean_and_std, number, one_digit, rough
 
 
 def measured(entry: Entry) -> str:
@@ -61,4 +61,7 @@ def problem_lines(group: Group) -> list[tuple[str, list[str]]]:
     lines = [(f.name, [getattr(each, f.name) for each in found]) for f in dataclasses.fields(ColumnNumbers)]
     if all(value is None for _, values in lines for value in values):
         return []
-    return [(name, ["" if value is None else number(value) for value in values]) for name, values in lines]
+    posed = [any(e.cell.metric == MAIN for e in group.column(column)) for column in group.columns]
+    return [
+        (name, [number(v) if here else "" for v, here in zip(values, posed, strict=True)]) for name, values in lines
+    ]
