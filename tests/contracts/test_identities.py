@@ -18,6 +18,7 @@ DATASETS = {
     "heat": ("fac31b203b", "48a0e2805e"),
     "kdv": ("40a6ac6cf9", "35526af812"),
     "kpz": ("ea5fbab890", "c55f3ca31c"),
+    "ks": ("d97bd1883b", "cc7e589ac5"),
     "nse": ("8cb5e5e912", "e451aa320b"),
     "phi41": ("e5334896aa", "b3b72f52e8"),
     "phi42": ("dc2de05555", "16038f59e3"),

@@ -16,12 +16,14 @@ from spdebench.noise.stream import normal_pairs, sample_states
 def eta(grid: Grid, seed: int, samples: Sequence[int], device: torch.device | str = "cpu") -> Tensor:
     """eta(x) = sum_{k=-10}^{10} a_k sin(2 pi k x)/(|k|+1)^2, a_k ~ N(0,1) (paper, section on nonsingular datasets).
 
-    Pair k of the stream holds a_k and a_{-k}; a_0 multiplies 0.
+    On a box of another length x is the position as a share of it. Pair k of the stream holds a_k and a_{-k}; a_0
+    multiplies 0.
     """
     k = torch.arange(1, 11, device=device)
     pairs = normal_pairs(sample_states(seed, "initial", samples, device), torch.zeros_like(k[:1]), k)[:, 0]
     amplitude = (pairs.real - pairs.imag) / (k + 1.0) ** 2
-    return amplitude @ torch.sin(2 * math.pi * k[:, None] * grid.coordinates(0, device))
+    position = (grid.coordinates(0, device) - grid.lower[0]) / grid.lengths[0]
+    return amplitude @ torch.sin(2 * math.pi * k[:, None] * position)
 
 
 def plane_waves(grid: Grid, seed: int, samples: Sequence[int], device: torch.device | str = "cpu") -> Tensor:
