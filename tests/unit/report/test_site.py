@@ -66,7 +66,8 @@ def test_rows_are_means_over_seeds(pages):
     board = pages["boards/index.html"]
     places = [text(heading).strip() for heading in board.all("h2")]
     assert len(places) == len(board.all("table")) == 4
-    head, rows = table(board, places.index("J = 8, σ = 0.1, periodic, xi -> u"))
+    assert "Unless a problem says otherwise: σ = 0.1, periodic, n=40" in text(board.tree)  # and not in every heading
+    head, rows = table(board, places.index("J = 8, xi -> u"))
     assert head[:4] == ["model", "rel_l2", "rank", "parameters"] and len(rows) == 4 + 2 + 1
     wanted = [record("fno", dataset_spec(8, 0.0), seed).scores["rel_l2"].value for seed in range(3)]
     (row,) = (r for r in rows if r[0] == "fno")
@@ -113,6 +114,14 @@ def test_problems_and_datasets_are_sorted_by_number(tmp_path):
     assert [row[head.index("J")] for row in rows] == ["4", "8", "16", "128"]
 
 
+def test_what_most_problems_share_is_said_once():
+    data = [dataset_spec(truncation, 0.0, n=n) for truncation, n in ((4, 40), (8, 40), (16, 80))]
+    found = [record("fno", each) for each in data]
+    board = Leaderboard(problems_of(rows_of(shown_runs({entry.digest: entry for entry in found}))))
+    assert {"n=40", "σ = 0.1", "xi -> u"} <= set(board.common) and "n=80" not in board.common
+    assert sorted(map(board.words, board.problems)) == ["J = 16, n=80", "J = 4", "J = 8"]
+
+
 def test_settings_that_differ_make_rows_that_say_so():
     data = dataset_spec(8, 0.0)
     wide = record("fno", data, config={"width": 64, "modes": [8, 6], "form": "default"}, digest="0" * 10)
@@ -151,7 +160,7 @@ def test_a_long_leaderboard_is_split_by_equation(tmp_path):
 def test_the_first_page_shows_equations_the_best_models_and_the_citation(pages):
     page = pages["index.html"]
     names = [text(node) for node in page.all("h3")]
-    assert names == [EQUATIONS[name].title for name in EQUATIONS]
+    assert names == [formatting.title(EQUATIONS[name].title) for name in EQUATIONS] and "Dynamic Φ⁴₁" in names
     assert len(page.all("image")) == len(names)  # one picture each
     head, rows = table(page)
     assert head[:3] == ["problem", "best network", "rel_l2"] and len(rows) == 1  # one equation has records

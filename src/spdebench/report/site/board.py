@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -124,11 +125,12 @@ class Problem:
         return {"equation": row.equation, **found, "task": row.inputs, "networks": "some" if self.networks else "none"}
 
     @cached_property
-    def words(self) -> str:
-        """The problem without its equation, in one line."""
+    def parts(self) -> list[str]:
+        """The problem without its equation: what data and task differ in from their defaults comes last."""
         named = {"J": "J = {}", "σ": "σ = {}", "boundary": "{}", "task": "{}"}
-        parts = [shape.format(self.choices[key]) for key, shape in named.items() if self.choices[key] != text(None)]
-        return ", ".join([*parts, *([self.rows[0].view] if self.rows[0].view else [])])
+        found = [shape.format(self.choices[key]) for key, shape in named.items() if self.choices[key] != text(None)]
+        more = dict.fromkeys(word for data in self.datasets[:3] for word in data.extras.split())
+        return [*found, *more, *self.rows[0].view.split()]
 
     @cached_property
     def metrics(self) -> list[str]:
@@ -201,6 +203,23 @@ class Leaderboard:
     def metrics(self) -> list[str]:
         """The metrics to choose a column by; the main one is always shown."""
         return [name for name in metrics_of(row for p in self.problems for row in p.rows) if name != MAIN]
+
+    @cached_property
+    def common(self) -> list[str]:
+        """What holds for every problem that does not say otherwise, where there are several: parts that all have, and
+        the fields (n=1200) of most of them where the others have another value of that field."""
+        counts = Counter(part for problem in self.problems for part in dict.fromkeys(problem.parts))
+        every = len(self.problems)
+        return [part for part, count in counts.items() if every > 1 and (count == every or self._usual(part, count))]
+
+    def _usual(self, part: str, count: int) -> bool:
+        name = part.partition("=")[0] + "="
+        told = (any(other.startswith(name) for other in problem.parts) for problem in self.problems)
+        return "=" in part and " " not in part and 2 * count > len(self.problems) and all(told)
+
+    def words(self, problem: Problem) -> str:
+        """What tells a problem from others of its equation, in one line."""
+        return ", ".join(part for part in problem.parts if part not in self.common) or ", ".join(problem.parts)
 
     @cached_property
     def choices(self) -> dict[str, list[str]]:

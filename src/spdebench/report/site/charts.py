@@ -19,6 +19,7 @@ import numpy as np
 
 from spdebench.grids import Grid
 from spdebench.report.costs import COLOURS, MARKS, Point
+from spdebench.report.paper_figures.base import SKY
 from spdebench.report.style import (
     BLUE,
     GREEN,
@@ -40,7 +41,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-_VARIABLES = {INK: "--ink", GREY: "--grey", BLUE: "--blue", ORANGE: "--orange", GREEN: "--green"}
+_VARIABLES = {INK: "--ink", GREY: "--grey", BLUE: "--blue", ORANGE: "--orange", GREEN: "--green", SKY: "--sky"}
 
 
 # --- into a page --------------------------------------------------------------------------------------------------

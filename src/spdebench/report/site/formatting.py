@@ -103,6 +103,12 @@ def text(value: Any) -> str:
     return "".join(c if c.isprintable() else " " for c in str(value))
 
 
+def title(words: str) -> str:
+    """Powers and indices of a name as such: Phi^4_1 -> Φ⁴₁."""
+    raised = re.sub(r"\^(\d)", lambda m: "⁰¹²³⁴⁵⁶⁷⁸⁹"[int(m[1])], words.replace("Phi", "Φ"))
+    return re.sub(r"_(\d)", lambda m: "₀₁₂₃₄₅₆₇₈₉"[int(m[1])], raised)
+
+
 def several(values: Iterable[Any]) -> str:
     """The different values among these, in their order."""
     return ", ".join(dict.fromkeys(text(v) for v in values if v is not None))

@@ -9,7 +9,8 @@ from typing import Any
 from spdebench.equations import EQUATIONS
 from spdebench.records.summary import MAIN
 from spdebench.report import opening
-from spdebench.report.site.board import Problem
+from spdebench.report.site import formatting
+from spdebench.report.site.board import Leaderboard, Problem
 from spdebench.report.site.content import Content
 from spdebench.report.site.pictures import equation_picture
 from spdebench.report.site.render import Drawing, Page, Templates, draw
@@ -19,7 +20,7 @@ def landing_page(content: Content, templates: Templates) -> Page:
     """``index.html``."""
     return templates.render(
         "index.html", "index.html", "Overview", "SPDEBench: learning stochastic PDEs", script=True,
-        figure=_headline(content), equations=_equations(content), problems=_chosen(content.problems),
+        figure=_headline(content), equations=_equations(content), best=Leaderboard(_chosen(content.problems)),
         places=content.places, main=MAIN, tables=bool(content.tables), citations=citations(),
         counts={
             "run": len(content.runs),
@@ -50,8 +51,10 @@ def _equations(content: Content) -> list[dict[str, Any]]:
     for name in EQUATIONS:
         kind = EQUATIONS[name]
         problems = sum(problem.equation == name for problem in content.problems)
-        found.append({"name": name, "title": kind.title, "formula": kind.formula, "picture": equation_picture(name),
-                      "problems": problems, "place": first.get(name, "").partition("#")[0]})  # fmt: skip
+        found.append({
+            "name": name, "title": formatting.title(kind.title), "formula": kind.formula, "problems": problems,
+            "picture": equation_picture(name), "place": first.get(name, "").partition("#")[0],
+        })  # fmt: skip
     return found
 
 

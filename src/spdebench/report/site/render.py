@@ -68,6 +68,7 @@ def _environment() -> Environment:
     )
     environment.filters["number"] = formatting.number
     environment.filters["text"] = formatting.text
+    environment.filters["title_text"] = formatting.title
     environment.filters["mean"] = lambda mean: mean_and_std(mean.mean, mean.std)
     return environment
 
