@@ -18,7 +18,7 @@ import time
 import warnings
 from collections.abc import Callable
 from contextlib import closing, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -26,6 +26,7 @@ import torch
 
 from spdebench.data.identity import DatasetSpec, from_json
 from spdebench.data.making import Watch
+from spdebench.data.rows import solved_rows
 from spdebench.data.store import Writer, open_dataset
 from spdebench.engines import Need, check_engine, check_workers, held, locked, run
 from spdebench.equations import Equation
@@ -63,6 +64,8 @@ def generate(
     seed: int = 0,
     out: str | os.PathLike[str] = "data",
     chunk: int = 0,
+    seen: int | None = None,
+    members: int = 1,
     workers: int | None = None,
     device: str = "cpu",
     engine: str = "local",
@@ -72,15 +75,34 @@ def generate(
 ) -> Path:
     """Make the dataset and return its path; an existing file is kept. A name stands for the equation's defaults.
 
+    ``seen`` stores besides dw the increments of the functions that this truncation keeps; ``members`` above 1 makes a
+    second file, of the members of the law of u given u0 and those increments, for the test part (`Dataset.members`).
+
     ``workers`` is the number of chunks at a time; by default 1 with the engine ``local``, and with ``ray`` as many as
     the cluster holds. If another process is making the same file, say so (unless ``quiet``) and wait for it. Chunks
     that another version has begun with are an error, unless ``force``: then the file states both versions.
     """
     equation = named(equation) if isinstance(equation, str) else equation
-    identity = DatasetSpec(equation=equation, n=n, seed=seed, chunk=chunk)
+    spec = DatasetSpec(equation=equation, n=n, seed=seed, chunk=chunk, seen=seen)
+    several = [spec] if members == 1 else [spec, replace(spec, members=members)]
     check_where(device, engine)
     check_workers(workers)
-    folder = Path(out)
+    paths = [_generate(each, Path(out), workers, device, engine, report, quiet, force) for each in several]
+    return paths[0]
+
+
+def _generate(
+    identity: DatasetSpec,
+    folder: Path,
+    workers: int | None,
+    device: str,
+    engine: str,
+    report: Report | None,
+    quiet: bool,
+    force: bool,
+) -> Path:
+    """Make one file, unless it is there."""
+    equation = identity.equation
     path = folder / identity.file_name
     parts = parts_folder(path).absolute()  # workers on other machines have another current folder
     if _whole(path):
@@ -152,7 +174,7 @@ def _make_chunks(
             todo.append(index)
         else:
             _check_made(part.made, device, parts, force)
-    if report and (found := identity.n - sum(len(identity.rows(i)) for i in todo)):
+    if report and (found := identity.total - sum(len(identity.rows(i)) for i in todo)):
         report(0, found, 0.0)
     share = GPU_SHARE if engine == "ray" else 1.0 / (workers or 1)
     need = Need(memory_of(identity), share if device_kind(device) == "cuda" else 0.0, place=device)
@@ -189,25 +211,24 @@ def _check_made(made: dict[str, str], device: str, parts: Path, force: bool) -> 
 def make_part(unit: _Unit) -> tuple[int, float, str]:
     """Solve one chunk and write it; returns its index, max|u| and the machine."""
     identity = from_json(unit.spec)
-    with without_aliasing_warning():  # said once by `generate`
-        paths = simulate(identity.equation, identity.seed, identity.rows(unit.index), device=unit.device)
+    columns = solved_rows(identity, identity.rows(unit.index), unit.device)
+    solution = columns[list(identity.columns).index("u")]
     digest = hashlib.sha256()
     with replacing(_part_path(Path(unit.folder), unit.index)) as temporary, temporary.open("wb") as file:
-        for tensor in (paths.u0, paths.dw, paths.u):
-            values = np.ascontiguousarray(tensor.cpu().numpy(), dtype="<f4").reshape(-1).data
-            digest.update(values)
-            file.write(values)
+        for column in columns:
+            digest.update(column.reshape(-1).data)
+            file.write(column.reshape(-1).data)
         made = canonical_json(made_with(unit.device)).encode()
         digest.update(made)
         file.write(made + digest.digest() + struct.pack("<I", len(made)))
-    return unit.index, float(paths.u.abs().max()), socket.gethostname()
+    return unit.index, float(np.abs(solution).max()), socket.gethostname()
 
 
 @dataclass(frozen=True)
 class StoredChunk:
-    """u0, dw, u of a chunk, and what it was made with."""
+    """The columns of a chunk, and what it was made with."""
 
-    arrays: tuple[np.ndarray, np.ndarray, np.ndarray]
+    arrays: tuple[np.ndarray, ...]
     made: dict[str, str]
 
 
@@ -233,17 +254,15 @@ def read_part(identity: DatasetSpec, folder: Path, index: int) -> StoredChunk | 
     if not isinstance(made, dict):
         return None
     values = np.frombuffer(raw, dtype="<f4", count=size // 4)
-    space, whole = math.prod(identity.shape[1:]), math.prod(identity.shape)
-    u0, dw, u = np.split(values, [rows * space, rows * (space + whole)])
-    arrays = u0.reshape(rows, *identity.shape[1:]), dw.reshape(rows, *identity.shape), u.reshape(rows, *identity.shape)
-    return StoredChunk(arrays, made)
+    shapes = [(rows, *shape) for shape in identity.columns.values()]
+    flat = np.split(values, np.cumsum([math.prod(shape) for shape in shapes])[:-1])
+    return StoredChunk(tuple(array.reshape(shape) for array, shape in zip(flat, shapes, strict=True)), made)
 
 
 def assemble(identity: DatasetSpec, parts: Path, path: Path, device: str, force: bool = False) -> None:
     """Write the chunks in order into the final file, which states all that they were made with."""
-    shapes = {"u0": identity.shape[1:], "dw": identity.shape, "u": identity.shape}
     others: dict[str, dict[str, str]] = {}
-    with Writer(path, identity.to_dict(), shapes, identity.row_group, made_with(device)) as writer:
+    with Writer(path, identity.to_dict(), identity.columns, identity.row_group, made_with(device)) as writer:
         for index in range(identity.chunks):
             part = read_part(identity, parts, index)
             if part is None:  # damaged since it was written: make it again
@@ -317,7 +336,7 @@ def _existing(folder: Path) -> Path:
 
 def disk_bytes(identity: DatasetSpec) -> int:
     """Peak disk space of a generation: the chunks and the file, which compresses little."""
-    return 2 * identity.n * identity.sample_bytes
+    return 2 * identity.total * identity.sample_bytes
 
 
 def check_disk(identity: DatasetSpec, folder: Path) -> None:
@@ -342,7 +361,7 @@ def estimate(identity: DatasetSpec, workers: int = 1, device: str = "cpu") -> tu
         few = _seconds(identity, probe, device)
         more = _seconds(identity, range(min(identity.n, 4 * len(probe))), device)
     each = max(more - few, 0.25 * more) / max(1, min(identity.n, 32) - len(probe))
-    return identity.n * identity.sample_bytes, few + each * identity.n / max(1, workers)
+    return identity.total * identity.sample_bytes, few + each * identity.total / max(1, workers)
 
 
 def _seconds(identity: DatasetSpec, samples: range, device: str) -> float:

@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from spdebench import spec
+from spdebench.data.blocks import SPLIT_SEED, block_rows
 from spdebench.equations import EQUATIONS, Equation
 from spdebench.equations.identity import check_class, class_record
 from spdebench.equations.inputs import TASK_IN_FILE_NAMES
@@ -15,28 +19,60 @@ from spdebench.noise import STREAM
 
 LAYOUT = 1
 """Version of the native layout; a reader refuses others."""
+MOST_MEMBERS = 1 << 12
 
 
 @dataclass(frozen=True, kw_only=True)
 class DatasetSpec:
-    """Everything on which the numbers of a file depend. ``chunk`` samples are solved together."""
+    """Everything on which the numbers of a file depend. ``chunk`` rows are solved together.
+
+    A row is a sample: u0, dw and u, and dw_seen, the increments of the functions that truncation ``seen`` keeps, if
+    that is given. With ``members`` M > 1 the file is another one: its rows are u of the members 1..M-1 of the law given
+    u0 and dw_seen, for the test part of the n samples; member 0 is the sample itself, which the first file holds.
+    """
 
     equation: Equation
     n: int
     seed: int = 0
     chunk: int = 0
     stream: str = STREAM
+    seen: int | None = None
+    members: int = 1
 
     def __post_init__(self) -> None:
         if self.n < 1:
             raise UserError(f"the number of samples n must be at least 1, got {self.n}")
         if not 0 <= self.seed < 2**63:
             raise UserError(f"seed must be between 0 and 2^63 - 1, got {self.seed}")
+        self._check_members()
         if self.chunk < 0:
             raise UserError(f"chunk must be at least 1 (or 0 for automatic), got {self.chunk}")
         if self.chunk == 0:
             fitting = max(1, (64 << 20) // self.sample_bytes)
             object.__setattr__(self, "chunk", min(256, 1 << int(math.log2(fitting))))
+
+    def _check_members(self) -> None:
+        if not 1 <= self.members <= MOST_MEMBERS:
+            raise UserError(f"members must be between 1 and {MOST_MEMBERS}, got {self.members}")
+        if self.seen is None:
+            if self.members > 1:
+                raise UserError("members of a law are draws of the unseen noise; say with seen=K what is seen")
+            return
+        if not 0 <= self.seen <= self.equation.truncation:
+            raise UserError(f"seen must be between 0 and J={self.equation.truncation}, got {self.seen}")
+        self.equation.series().kept_by(self.seen)  # raises where the basis has no such truncation
+        if self.members > 1 and not len(self.inputs):
+            raise UserError(f"none of the {self.n} samples belongs to the test part, for which members are; use n=20")
+
+    @property
+    def inputs(self) -> np.ndarray:
+        """The samples for which members are made: the test part of the default split."""
+        return block_rows(SPLIT_SEED, self.n)["test"]
+
+    @property
+    def samples_file(self) -> DatasetSpec:
+        """The dataset whose members this file holds; itself if it holds samples."""
+        return self if self.members == 1 else replace(self, members=1)
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -44,10 +80,27 @@ class DatasetSpec:
         return (self.equation.frames + 1, *self.equation.grid.points)
 
     @property
+    def columns(self) -> dict[str, tuple[int, ...]]:
+        """The shape of each column of a row."""
+        if self.members > 1:
+            return {"u": self.shape}
+        seen = {} if self.seen is None else {"dw_seen": self.shape}
+        return {"u0": self.shape[1:], "dw": self.shape, "u": self.shape, **seen}
+
+    @property
+    def total(self) -> int:
+        """Rows of the file."""
+        return self.n if self.members == 1 else len(self.inputs) * (self.members - 1)
+
+    def members_in(self, rows: range) -> tuple[list[int], tuple[int, ...]]:
+        """The sample and the member of each row: members 1..M-1 of the first input, then those of the second, .."""
+        inputs, others = self.inputs, self.members - 1
+        return [int(inputs[row // others]) for row in rows], tuple(1 + row % others for row in rows)
+
+    @property
     def sample_bytes(self) -> int:
-        """float32 bytes of u0, dw and u of one sample."""
-        path = math.prod(self.shape)
-        return 4 * (2 * path + path // self.shape[0])
+        """float32 bytes of one row."""
+        return 4 * sum(math.prod(shape) for shape in self.columns.values())
 
     @property
     def row_group(self) -> int:
@@ -56,11 +109,11 @@ class DatasetSpec:
 
     @property
     def chunks(self) -> int:
-        return -(-self.n // self.chunk)
+        return -(-self.total // self.chunk)
 
     def rows(self, index: int) -> range:
-        """The samples of one chunk."""
-        return range(index * self.chunk, min(self.n, (index + 1) * self.chunk))
+        """The rows of one chunk."""
+        return range(index * self.chunk, min(self.total, (index + 1) * self.chunk))
 
     def to_dict(self) -> dict[str, Any]:
         record = class_record(self.equation)
@@ -73,6 +126,7 @@ class DatasetSpec:
             "stream": self.stream,
             "layout": LAYOUT,
             **({"class": record} if record else {}),
+            **({} if self.seen is None else {"seen": self.seen, "members": self.members}),
         }
 
     @property
@@ -86,7 +140,10 @@ class DatasetSpec:
         kind = {"cylindrical": "cyl", "q_wiener": "Q"}.get(e.noise, e.noise)
         noise = [f"{kind}-{e.basis}", f"J{e.truncation}", f"s{e.sigma:g}"]
         parts = [e.name, TASK_IN_FILE_NAMES[e.task], e.boundary, *noise, e.edition]
-        return "-".join([*parts, f"n{self.n}", f"seed{self.seed}", self.digest]) + ".parquet"
+        if self.members > 1:
+            return f"{Path(self.samples_file.file_name).stem}-members{self.members}-{self.digest}.parquet"
+        seen = [] if self.seen is None else [f"seen{self.seen}"]
+        return "-".join([*parts, *seen, f"n{self.n}", f"seed{self.seed}", self.digest]) + ".parquet"
 
 
 def from_dict(values: Any) -> DatasetSpec:
@@ -97,7 +154,8 @@ def from_dict(values: Any) -> DatasetSpec:
     try:
         equation = spec.build(EQUATIONS[values["equation"]], values["fields"], values["equation"], stored=True)
         check_class(equation, values.get("class", {}))
-        numbers = {key: spec.decode(values[key], int, key) for key in ("n", "seed", "chunk")}
+        optional = [key for key in ("seen", "members") if key in values]
+        numbers = {key: spec.decode(values[key], int, key) for key in ("n", "seed", "chunk", *optional)}
         return DatasetSpec(equation=equation, stream=spec.decode(values["stream"], str, "stream"), **numbers)
     except (KeyError, TypeError) as error:
         raise UserError(f"the file's spec is incomplete: {error}") from None

@@ -1,4 +1,5 @@
-"""The native Parquet file: one row per sample, columns u0, dw, u (float32, flattened); all else is in its metadata.
+"""The native Parquet file: one row per sample, columns u0, dw, u (float32, flattened), and dw_seen where noise is seen
+in part; or one row per member of a law, column u. All else is in the file's metadata.
 
 Metadata keys (all UTF-8): ``spdebench.spec`` canonical JSON of the dataset's identity (or of an import's origin),
 ``spdebench.shapes`` the shape of each column, ``spdebench.chunks`` SHA-256 of each chunk's bytes, ``spdebench.made``
@@ -32,7 +33,6 @@ from spdebench.errors import Damaged, UnknownName, UserError
 from spdebench.files import replacing
 from spdebench.grids import Grid
 
-COLUMNS = ("u0", "dw", "u")
 LARGEST_GROUP = 64
 """The most rows of a row group, which a reader decodes at once."""
 DENSEST = 1 << 16
@@ -71,7 +71,7 @@ class Writer:
             "shapes": spec.canonical_json({k: list(v) for k, v in shapes.items()}),
             "made": spec.canonical_json(dict(made)),
         }
-        self._schema = pa.schema([(c, pa.list_(pa.float32(), math.prod(shapes[c]))) for c in COLUMNS])
+        self._schema = pa.schema([(c, pa.list_(pa.float32(), math.prod(shapes[c]))) for c in shapes])
         self._digests: list[tuple[int, Future[str]]] = []
         self._groups: list[Future[memoryview]] = []
 
@@ -112,7 +112,7 @@ class Writer:
             compression="zstd",
             compression_level=3,
             use_dictionary=False,
-            use_byte_stream_split=[f"{c}.list.element" for c in COLUMNS],
+            use_byte_stream_split=[f"{c}.list.element" for c in self._shapes],
             write_statistics=False,
             write_page_checksum=True,
         ) as writer:
@@ -124,7 +124,7 @@ class Writer:
 
     def _table(self, arrays: Sequence[np.ndarray]) -> pa.Table:
         columns = []
-        for name, array in zip(COLUMNS, arrays, strict=True):
+        for name, array in zip(self._shapes, arrays, strict=True):
             flat = pa.array(np.ascontiguousarray(array, dtype=np.float32).reshape(-1))
             columns.append(pa.FixedSizeListArray.from_arrays(flat, math.prod(self._shapes[name])))
         return pa.Table.from_arrays(columns, schema=self._schema)
@@ -173,30 +173,32 @@ class Dataset(Displayed):
         try:
             self.identity, shapes, chunks, self.made = (spec.loads(texts[key]) for key in _KEYS)
             self.chunk_digests: list[tuple[int, str]] = [(int(r), str(d)) for r, d in chunks]
-            self.shapes: dict[str, tuple[int, ...]] = {k: tuple(map(int, shapes[k])) for k in COLUMNS}
-            path_shape = self._declared_shape()
+            self.shapes: dict[str, tuple[int, ...]] = {k: tuple(map(int, v)) for k, v in shapes.items()}
+            wanted = self._declared_columns()
         except UnknownName as error:
             raise UserError(f"{self.path} {error.needed}") from None
         except (ValueError, TypeError, KeyError, AttributeError, IndexError, OverflowError) as error:
             line = f"{self.path} has no valid metadata ({first_line(error)}); make or fetch it again"
             raise UserError(line) from None
-        check_footer(self._file, self.path, {"u0": path_shape[1:], "dw": path_shape, "u": path_shape}, self.shapes)
+        check_footer(self._file, self.path, wanted, self.shapes)
+        self.shapes = wanted  # in the order of the columns
         rows = sum(count for count, _ in self.chunk_digests)
-        if len(self) != (rows if self.imported else self.spec.n) or len(self) != rows:
+        if len(self) != (rows if self.imported else self.spec.total) or len(self) != rows:
             raise Damaged(f"{self.path} is damaged: it has {len(self)} rows and checksums for {rows}")
 
-    def _declared_shape(self) -> tuple[int, ...]:
-        """T X.. as the identity has it; that of an imported file is checked here, as nothing else decodes it."""
+    def _declared_columns(self) -> dict[str, tuple[int, ...]]:
+        """Columns as the identity has them; those of an imported file are checked here: nothing else decodes them."""
         if not isinstance(self.made, dict):
             raise TypeError("made is no object")
         if not self.imported:
-            return self.spec.shape
+            return self.spec.columns
         if not isinstance(self.identity["published"]["file"], str):
             raise TypeError("the origin has no file")
         times = self.identity["times"]
         if not all(isinstance(t, int | float) for t in times) or len(times) < 2 or not times[1] > times[0]:
             raise ValueError("the times do not rise")
-        return (len(times), *self.grid.points)
+        path = (len(times), *self.grid.points)
+        return {"u0": path[1:], "dw": path, "u": path}
 
     @cached_property
     def spec(self) -> DatasetSpec:
@@ -292,6 +294,36 @@ class Dataset(Displayed):
     def u0(self) -> np.ndarray:
         return self.read("u0")
 
+    @cached_property
+    def dw_seen(self) -> np.ndarray:
+        """Increments of the functions that a model may see: (N, T, X..); only in files made with ``seen``."""
+        if "dw_seen" not in self.shapes:
+            raise UserError(f"{self.path} holds no dw_seen; generate it with seen=K")
+        return self.read("dw_seen")
+
+    @cached_property
+    def members_file(self) -> Dataset:
+        """The file of the members of this dataset's law, next to it; the one with the most members."""
+        found = []
+        for path in self.path.parent.glob(f"{self.path.stem}-members*.parquet"):
+            other = open_dataset(path)
+            if not other.imported and other.spec.members > 1 and other.spec.samples_file == self.spec:
+                found.append(other)
+        if not found:
+            raise UserError(f"no file of members is next to {self.path}; generate it with seen=K members=64")
+        return max(found, key=lambda other: other.spec.members)
+
+    def members(self, start: int = 0, stop: int | None = None) -> np.ndarray:
+        """u of all members for inputs start..stop of the test part, (inputs, M, T, X..); member 0 is the sample."""
+        file = self.members_file
+        inputs, others = file.spec.inputs[start:stop], file.spec.members - 1
+        out = np.empty((len(inputs), file.spec.members, *self.shapes["u"]), dtype=np.float32)
+        for k, sample in enumerate(inputs):
+            out[k, :1] = self.read("u", sample, sample + 1)
+        rest = file.read("u", start * others, (start + len(inputs)) * others)
+        out[:, 1:] = rest.reshape(len(inputs), others, *self.shapes["u"])
+        return out
+
     @property
     def xi(self) -> np.ndarray:
         """dw/dt, the noise of the tasks."""
@@ -305,12 +337,13 @@ def check_footer(
     if shapes != wanted:
         raise Damaged(f"{path} is damaged: its columns have the shapes {shapes}, its spec {wanted}")
     types = {field.name: field.type for field in file.schema_arrow}
-    if types != {c: pa.list_(pa.float32(), math.prod(shapes[c])) for c in COLUMNS} or len(file.schema_arrow) != 3:
-        raise Damaged(f"{path} is damaged: its columns are not u0, dw and u in float32 of the shapes it states")
+    expected = {column: pa.list_(pa.float32(), math.prod(shape)) for column, shape in shapes.items()}
+    if types != expected or len(file.schema_arrow) != len(shapes):
+        raise Damaged(f"{path} is damaged: its columns are not {', '.join(shapes)} in float32 of the shapes it states")
     groups = [file.metadata.row_group(k).num_rows for k in range(file.metadata.num_row_groups)]
     if any(not 1 <= rows <= LARGEST_GROUP for rows in groups) or sum(groups) != file.metadata.num_rows:
         raise Damaged(f"{path} is damaged: its row groups do not add up to {file.metadata.num_rows} rows")
-    size = 4 * file.metadata.num_rows * sum(math.prod(shapes[c]) for c in COLUMNS)
+    size = 4 * file.metadata.num_rows * sum(math.prod(shape) for shape in shapes.values())
     if size > DENSEST * path.stat().st_size:
         raise Damaged(f"{path} is damaged: {size:.3g} bytes of numbers cannot lie in {path.stat().st_size}")
 

@@ -63,9 +63,12 @@ def sample_states(seed: int, purpose: str, samples: Sequence[int] | Tensor, devi
     return _mixed(root + (index + 1) * _GOLDEN)
 
 
-def member_states(seed: int, samples: Sequence[int] | Tensor, member: int, device: torch.device | str) -> Tensor:
-    """One 64-bit state per sample for each member 1, 2, .. of a conditional law: M(r + g member), r of "member"."""
-    return _mixed(sample_states(seed, "member", samples, device) + _signed(_GOLDEN * member))
+def member_states(
+    seed: int, samples: Sequence[int] | Tensor, members: int | Sequence[int], device: torch.device | str
+) -> Tensor:
+    """One 64-bit state per sample and its member 1, 2, .. of a conditional law: M(r + g member), r of "member"."""
+    index = torch.as_tensor(members, dtype=torch.int64, device=device)
+    return _mixed(sample_states(seed, "member", samples, device) + index * _GOLDEN)
 
 
 def normal_pairs(states: Tensor, nodes: Tensor, modes: Tensor, scale: float = 1.0) -> Tensor:

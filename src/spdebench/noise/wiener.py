@@ -6,7 +6,7 @@ One realisation, (seed, sample), is the same at every truncation, dyadic time st
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import torch
 from torch import Tensor
@@ -24,12 +24,17 @@ CUDA_BLOCK = 1 << 26
 class PartialNoise:
     """Noise of which the functions that truncation ``seen`` keeps are given, and the others are not.
 
-    ``member`` 0: the ordinary sample; 1, 2, ..: the other functions are drawn anew from a stream of that member; None:
-    the other functions are left out. Members are independent draws of the noise given its seen part.
+    ``member`` 0: the ordinary sample; 1, 2, ..: the other functions are drawn anew from a stream of that member, one
+    number for all samples or one for each; None: the other functions are left out. Members are independent draws of the
+    noise given its seen part.
     """
 
     seen: int
-    member: int | None = None
+    member: int | tuple[int, ...] | None = None
+
+    def of(self, rows: slice) -> PartialNoise:
+        """For some of the samples."""
+        return replace(self, member=self.member[rows]) if isinstance(self.member, tuple) else self
 
 
 @dataclass(frozen=True)

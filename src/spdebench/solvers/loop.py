@@ -70,7 +70,8 @@ def simulate(
     for first in range(0, len(samples), size):
         rows = samples[first : first + size]
         u0 = equation.initial(grid, seed, rows, device)
-        advance(equation, scheme, u0, _increments(wiener, scheme, seed, rows, partial), out.rows(first, len(rows)))
+        noise = partial and partial.of(slice(first, first + size))
+        advance(equation, scheme, u0, _increments(wiener, scheme, seed, rows, noise), out.rows(first, len(rows)))
     check_finite(equation, out.u, samples)
     return Trajectories(out.u0.clone(), out.dw, out.u)
 

@@ -1,10 +1,9 @@
 """How samples are divided into the parts train, val and test: the rule ``blocks``, and the rule of weights ``A:B:C``.
 
-blocks   Samples 20b .. 20b+19 are block b. SHAKE-256 of the text ``spdebench split SEED b`` gives 20 numbers of 64 bits
-         (little-endian); the samples of the block in the order of these numbers are 14 of train, 3 of val, 3 of test.
-         The part of a sample is a function of the split's seed and the sample's number. It does not depend on the
-         number of samples n, so that files of one seed and different n never mix their parts. Sizes are exactly 70, 15
-         and 15 percent if n is a multiple of 20.
+blocks   Of each block of 20 samples 14, 3 and 3 belong to train, val and test (`data.blocks`). The part of a sample is
+         a function of the split's seed and the sample's number. It does not depend on the number of samples n, so
+         that files of one seed and different n never mix their parts. Sizes are exactly 70, 15 and 15 percent if n is
+         a multiple of 20.
 A:B:C    One random permutation of all rows of the file is cut in proportion to the weights; with n below the number of
          rows the ends of the permutation are used, so that a smaller n gives a subset of a larger one. The part of a
          sample depends on the number of rows of the file: in a file of the same seed and another n, samples that were
@@ -13,7 +12,6 @@ A:B:C    One random permutation of all rows of the file is cut in proportion to 
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -21,14 +19,13 @@ from typing import Any
 import numpy as np
 
 from spdebench.data import Dataset
+from spdebench.data.blocks import BLOCK, block_rows
 from spdebench.errors import UserError
 
 PARTS = ("train", "val", "test")
 LEAST_SCORED = 3
 """Samples that are needed to score an ensemble."""
 BLOCKS = "blocks"
-BLOCK = {"train": 14, "val": 3, "test": 3}
-"""Samples of each part in a block of 20."""
 
 Rows = dict[str, np.ndarray]
 """Part -> its rows, sorted."""
@@ -56,18 +53,7 @@ def rows_of(split: str, seed: int, n: int, total: int) -> Rows:
 
 
 def _divided(split: str, seed: int, n: int, total: int) -> Rows:
-    return _by_blocks(seed, n) if split == BLOCKS else _by_weights(weights(split), seed, n, total)
-
-
-def _by_blocks(seed: int, n: int) -> Rows:
-    size = sum(BLOCK.values())
-    orders = [np.empty(0, dtype=np.int64)]
-    for block in range(-(-n // size)):
-        digest = hashlib.shake_256(f"spdebench split {seed} {block}".encode()).digest(8 * size)
-        orders.append(size * block + np.argsort(np.frombuffer(digest, dtype="<u8"), kind="stable"))
-    order = np.concatenate(orders).reshape(-1, size)
-    kept = np.split(order, np.cumsum([*BLOCK.values()])[:-1], axis=1)
-    return {name: np.sort(rows[rows < n]) for name, rows in zip(BLOCK, kept, strict=True)}
+    return block_rows(seed, n) if split == BLOCKS else _by_weights(weights(split), seed, n, total)
 
 
 def _by_weights(chosen: tuple[int, int, int], seed: int, n: int, total: int) -> Rows:
@@ -117,7 +103,7 @@ def rows_in(dataset: Dataset, split: str, seed: int, n: int, trained_on: Iterabl
         for name, rows in _divided(split, seed, n or source, source).items():
             parts[name] = np.union1d(parts[name], rows[rows < total])
     if split == BLOCKS:
-        parts["test"] = _by_blocks(seed, min(n or total, total))["test"]
+        parts["test"] = block_rows(seed, min(n or total, total))["test"]
     parts["val"] = np.setdiff1d(parts["val"], parts["train"])
     seen = np.union1d(parts["train"], parts["val"])
     parts["test"] = np.setdiff1d(parts["test"], seen)

@@ -12,6 +12,7 @@ import numpy as np
 
 from spdebench import spec
 from spdebench.data import Dataset, open_dataset
+from spdebench.data.blocks import SPLIT_SEED
 from spdebench.display import Displayed, TableRows
 from spdebench.equations import Equation
 from spdebench.equations.inputs import TASK_TEXT, Inputs
@@ -30,7 +31,7 @@ class TaskSpec:
 
     inputs: Inputs = "xi"
     split: str = BLOCKS  # 14:3:3 of every 20 samples; or weights of train, validation and test such as 70:15:15
-    seed: int = 3407  # of the split
+    seed: int = SPLIT_SEED
     n: int = 0  # number of samples used of each dataset; 0: all
     every: int = 1  # keep every k-th frame; the increments in between are summed
     stride: int = 1  # keep every k-th point along each axis

@@ -10,7 +10,7 @@ import pytest
 
 import spdebench as sb
 from command_line import call
-from spdebench.data.store import COLUMNS, Writer
+from spdebench.data.store import Writer
 from spdebench.data.verify import TOLERANCE
 from spdebench.errors import UserError
 from spdebench.version import made_with, what_differs
@@ -27,7 +27,7 @@ def whole(tmp_path_factory) -> sb.Dataset:
 
 def forged(whole: sb.Dataset, path: Path, change=lambda arrays: None, identity=None, **made: str) -> Path:
     """A file with changed values or metadata and right checksums."""
-    arrays = [whole.read(column) for column in COLUMNS]
+    arrays = [whole.read(column) for column in whole.shapes]
     change(arrays)
     with Writer(path, identity or whole.identity, whole.shapes, CHUNK, whole.made | made) as writer:
         for start in range(0, N, CHUNK):

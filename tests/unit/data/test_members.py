@@ -1,0 +1,82 @@
+"""Datasets of a law: the seen part of the noise, and members of the conditional law for the test part."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import numpy as np
+import pytest
+
+from spdebench.data import DatasetSpec, generate, open_dataset
+from spdebench.data.identity import from_dict
+from spdebench.data.verify import verify
+from spdebench.equations import equation
+from spdebench.errors import UserError
+from spdebench.noise import PartialNoise
+from spdebench.solvers import seen_noise, simulate
+from spdebench.tasks import TaskSpec
+
+SMALL = equation("phi41", points=16, frames=4, steps=4, truncation=8, kappa=0.1, sigma=1.0)
+
+
+@pytest.fixture(scope="module")
+def law(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("law")
+    return open_dataset(generate(SMALL, n=40, seed=3, seen=4, members=6, chunk=16, out=folder))
+
+
+def test_the_ordinary_columns_keep_their_bits(law, tmp_path):
+    plain = open_dataset(generate(SMALL, n=40, seed=3, chunk=16, out=tmp_path))
+    for column in ("u0", "dw", "u"):
+        assert np.array_equal(plain.read(column), law.read(column))
+    assert list(law.shapes) == ["u0", "dw", "u", "dw_seen"]
+    assert np.array_equal(law.dw_seen, seen_noise(SMALL, 3, range(40), 4).numpy())
+    with pytest.raises(UserError, match="holds no dw_seen"):
+        plain.dw_seen  # noqa: B018
+    with pytest.raises(UserError, match="no file of members"):
+        plain.members_file  # noqa: B018
+
+
+def test_members_are_those_of_the_test_part(law):
+    """Member 0 is the sample; member m of an input has the stream of m, whatever the chunk."""
+    inputs = TaskSpec().rows(40)["test"]
+    found = law.members()
+    assert found.shape == (6, 6, 5, 16) and np.array_equal(found[:, 0], law.u[inputs])
+    for m in (1, 5):
+        expected = simulate(SMALL, 3, inputs.tolist(), partial=PartialNoise(4, m)).u.numpy()
+        assert np.array_equal(found[:, m], expected)
+    assert np.array_equal(law.members(2, 4), found[2:4])
+
+
+def test_both_files_verify_and_a_changed_member_does_not(law):
+    for file in (law, law.members_file):
+        done = verify(file, everything=True)
+        assert done.good and done.identical == done.solved == len(file)
+    assert len(law.members_file) == 30 and list(law.members_file.shapes) == ["u"]
+
+
+def test_the_spec_of_a_law_is_part_of_its_identity(law):
+    spec = law.spec
+    assert from_dict(spec.to_dict()) == spec and from_dict(law.members_file.identity).samples_file == spec
+    plain = DatasetSpec(equation=SMALL, n=40, seed=3, chunk=16)
+    others = [plain, dataclasses.replace(plain, seen=4), dataclasses.replace(plain, seen=2)]
+    others += [dataclasses.replace(plain, seen=4, members=m) for m in (2, 6)]
+    assert len({each.digest for each in others}) == len({each.file_name for each in others}) == 5
+    assert "seen" not in plain.to_dict()
+
+
+@pytest.mark.parametrize(
+    ("fields", "message"),
+    [
+        ({"members": 4}, "say with seen=K"),
+        ({"seen": 10}, "between 0 and J=8"),
+        ({"seen": 3}, "J is even"),
+        ({"seen": -2}, "between 0 and J=8"),
+        ({"seen": 4, "members": 0}, "members must be between 1"),
+        ({"seen": 4, "members": 4, "n": 1}, "test part"),
+    ],
+)
+def test_a_wrong_law_is_one_line_and_makes_nothing(fields, message, tmp_path):
+    with pytest.raises(UserError, match=message):
+        generate(SMALL, **{"n": 40, "out": tmp_path / "d", **fields})
+    assert not (tmp_path / "d").exists()
