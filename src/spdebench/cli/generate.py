@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -25,6 +26,14 @@ def generate(
     chunk: Annotated[
         int, typer.Option(help="Samples that are solved together (0: automatic); they are part of the dataset's spec.")
     ] = 0,
+    seen: Annotated[
+        int | None,
+        typer.Option(help="Store as dw_seen the part of the noise that truncation K keeps: what a law task shows."),
+    ] = None,
+    members: Annotated[
+        int,
+        typer.Option(help="Members of the law given u0 and dw_seen, for each sample of the test part; a second file."),
+    ] = 1,
     workers: Annotated[
         int | None,
         typer.Option(help="Chunks that are solved at the same time (local: 1; ray: as many as the cluster holds)."),
@@ -44,32 +53,38 @@ def generate(
 
     torch.set_num_threads(1)
     chosen = spec.build(EQUATIONS[equation], spec.parse_overrides(overrides or []), equation)
-    identity = data.DatasetSpec(equation=chosen, n=n, seed=seed, chunk=chunk)
-    path = out / identity.file_name
+    identity = data.DatasetSpec(equation=chosen, n=n, seed=seed, chunk=chunk, seen=seen)
+    files = [identity] if members == 1 else [identity, dataclasses.replace(identity, members=members)]
+    paths = [out / each.file_name for each in files]
     check_where(device, engine)
-    if dry_run:
-        check_disk(identity, out)
-        _say_estimate(identity, path, workers or 1, device, as_json)
-        return
-    existed = path.exists()
-    if not existed:
+    missing = [each for each, path in zip(files, paths, strict=True) if not path.exists()]
+    if missing and not dry_run:
         check_folder(out)
-        check_disk(identity, out)
-    if not as_json and not existed:
+    if missing:
+        check_disk(missing, out)
+    if dry_run:
+        for each, path in zip(files, paths, strict=True):
+            _say_estimate(each, path, workers or 1, device, as_json)
+        return
+    if not as_json and missing:
         what = f"{chosen.title}, {chosen.edition} edition, J={chosen.truncation}"
-        typer.echo(f"{n} samples of {what}, about {size(n * identity.sample_bytes)}")
-    with Progress(n, "samples") as bar:
+        law = f", {members} members of each of {len(identity.inputs)}" if members > 1 else ""
+        total = sum(each.total * each.sample_bytes for each in missing)
+        typer.echo(f"{n} samples of {what}{law}, about {size(total)}")
+    with Progress(sum(each.total for each in files), "samples") as bar:
 
         def report(fresh: int, found: int, largest: float) -> None:
             bar.skip(found)
             bar.advance(fresh, f"max|u| {largest:.3g}")
 
-        path = data.generate(
+        data.generate(
             chosen,
             n=n,
             seed=seed,
             out=out,
             chunk=chunk,
+            seen=seen,
+            members=members,
             workers=workers,
             device=device,
             engine=engine,
@@ -77,10 +92,13 @@ def generate(
             force=force,
         )
     if as_json:
-        print_json({"file": str(path), "bytes": path.stat().st_size, "made": not existed})
+        sizes = [path.stat().st_size for path in paths]
+        facts = {"file": str(paths[0]), "bytes": sizes[0], "made": identity in missing}
+        print_json(facts if members == 1 else facts | {"members_file": str(paths[1]), "members_bytes": sizes[1]})
         return
-    typer.echo(f"{path} ({size(path.stat().st_size)}{', there already' if existed else ''})")
-    typer.echo(f"next: {command(f'data verify {path}')}")
+    for each, path in zip(files, paths, strict=True):
+        typer.echo(f"{path} ({size(path.stat().st_size)}{'' if each in missing else ', there already'})")
+    typer.echo(f"next: {command(f'data verify {paths[0]}')}")
 
 
 def _say_estimate(identity: data.DatasetSpec, path: Path, workers: int, device: str, as_json: bool) -> None:
@@ -93,6 +111,6 @@ def _say_estimate(identity: data.DatasetSpec, path: Path, workers: int, device: 
         print_json({"file": str(path), "bytes": file_bytes, "peak_disk_bytes": peak, "seconds": seconds})
         return
     typer.echo(
-        f"{identity.n} samples, about {size(file_bytes)} ({size(peak)} while it is made), about {duration(seconds)}"
+        f"{identity.total} samples, about {size(file_bytes)} ({size(peak)} while it is made), about {duration(seconds)}"
     )
     typer.echo(f"{path}")

@@ -16,7 +16,7 @@ import socket
 import struct
 import time
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import closing, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -109,7 +109,7 @@ def _generate(
         _remove_parts(parts)
         return path
     check_folder(folder)
-    check_disk(identity, folder)
+    check_disk([identity], folder)
     if message := equation.aliasing_message():
         warnings.warn(message, AliasingWarning, stacklevel=2)
     if message := equation.caution():
@@ -339,13 +339,14 @@ def disk_bytes(identity: DatasetSpec) -> int:
     return 2 * identity.total * identity.sample_bytes
 
 
-def check_disk(identity: DatasetSpec, folder: Path) -> None:
-    parts = parts_folder(folder / identity.file_name)
+def check_disk(identities: Sequence[DatasetSpec], folder: Path) -> None:
+    """Raise an error if the disk has too little room for these files and the chunks that are not there yet."""
     there = 0
-    for path in parts.glob("chunk-*.f4"):
-        with suppress(FileNotFoundError):  # another process may be done with them now
-            there += path.stat().st_size
-    free, need = shutil.disk_usage(_existing(folder)).free, disk_bytes(identity) - there
+    for identity in identities:
+        for path in parts_folder(folder / identity.file_name).glob("chunk-*.f4"):
+            with suppress(FileNotFoundError):  # another process may be done with them now
+                there += path.stat().st_size
+    free, need = shutil.disk_usage(_existing(folder)).free, sum(map(disk_bytes, identities)) - there
     if need > free:
         raise UserError(
             f"{need / 1e9:.2f} GB are needed in {folder}, {free / 1e9:.2f} GB are free; lower n or use another disk"

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import dataclasses
+import json
 
 import numpy as np
 import pytest
 
+from command_line import call
 from spdebench.data import DatasetSpec, generate, open_dataset
 from spdebench.data.identity import from_dict
 from spdebench.data.verify import verify
@@ -80,3 +82,26 @@ def test_a_wrong_law_is_one_line_and_makes_nothing(fields, message, tmp_path):
     with pytest.raises(UserError, match=message):
         generate(SMALL, **{"n": 40, "out": tmp_path / "d", **fields})
     assert not (tmp_path / "d").exists()
+
+
+def test_on_the_command_line(tmp_path, capsys):
+    words = [
+        "generate",
+        "phi41",
+        "points=16",
+        "frames=4",
+        "steps=4",
+        "truncation=8",
+        "kappa=0.1",
+        "-n",
+        "20",
+        "--seen",
+        "4",
+    ]
+    assert call(*words, "--members", "5", "--dry-run", "--out", tmp_path) == 0
+    assert not list(tmp_path.iterdir())
+    assert call(*words, "--members", "5", "--out", tmp_path, "--json") == 0
+    facts = json.loads(capsys.readouterr().out.splitlines()[-1])
+    assert facts["members_bytes"] > 0 and open_dataset(facts["file"]).members().shape == (3, 5, 5, 16)
+    assert call("data", "verify", facts["file"], facts["members_file"]) == 0
+    assert call(*words, "--members", "0", "--out", tmp_path) == 2
