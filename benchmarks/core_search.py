@@ -44,6 +44,10 @@ CANDIDATES: dict[str, tuple[dict[str, Any], dict[str, tuple[Any, ...]]]] = {
         LINE | {"substeps": 16, "frames": 20, "horizon": 1.0},
         {"noise": ("cylindrical", "q_wiener"), "viscosity": (0.01, 0.02), "sigma": (0.5, 1.0), "kappa": (1.0,)},
     ),
+    "allen_cahn": (
+        LINE | {"substeps": 32, "frames": 20, "diffusivity": 0.005, "rate": 5.0, "kappa": 2.0},
+        {"noise": ("cylindrical", "q_wiener"), "sigma": (1.0, 2.0, 4.0), "horizon": (1.0, 2.0)},
+    ),
     "kdv": (
         LINE | {"substeps": 32, "noise": "q_wiener", "horizon": 0.5, "frames": 25},
         {"sigma": (0.1, 0.2, 0.5), "dispersion": (0.1, 1.0), "kappa": (0.5,)},

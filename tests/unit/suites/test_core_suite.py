@@ -27,6 +27,7 @@ DIGESTS = {
     "phi41": "bd78251f14",
     "kpz": "b8a6df73d3",
     "burgers": "8cfbb1f725",
+    "allen_cahn": "4cc3c62f72",
     "kdv": "4edd5ebbd4",
     "phi42": "2869780f35",
     "nse": "cf73a74123",
