@@ -6,6 +6,8 @@ from collections.abc import Mapping, Sequence
 from html import escape
 from typing import Any
 
+from spdebench.errors import one_line
+
 TableRows = Sequence[Mapping[str, Any]]
 
 
@@ -13,7 +15,7 @@ def cell(value: Any) -> str:
     """A value as text: numbers to four digits, ``-`` for None."""
     if value is None:
         return "-"
-    return f"{value:.4g}" if isinstance(value, float) else str(value)
+    return f"{value:.4g}" if isinstance(value, float) else one_line(str(value))
 
 
 def aligned(rows: TableRows) -> list[str]:
@@ -21,7 +23,7 @@ def aligned(rows: TableRows) -> list[str]:
     if not rows:
         return []
     lines = [[cell(value) for value in row.values()] for row in rows]
-    header = list(rows[0])
+    header = [one_line(key) for key in rows[0]]
     widths = [max(len(line[i]) for line in [header, *lines]) for i in range(len(header))]
     shown = [header, ["-" * w for w in widths], *lines]
     return ["  ".join(text.ljust(w) for text, w in zip(line, widths, strict=True)).rstrip() for line in shown]

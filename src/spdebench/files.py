@@ -33,6 +33,40 @@ def plain_name(name: object, what: str) -> str:
     return name
 
 
+# --- reading --------------------------------------------------------------------------------------------------------
+MOST_JSON = 64 << 20
+"""Bytes of a JSON file; those of a run have some 100 kB."""
+MOST_LINES = 1 << 30
+"""Bytes of a file of run records, which have some 4 kB each, or of a log."""
+
+
+def read_bytes(path: Path, most: int = MOST_JSON) -> bytes:
+    """The content of a regular file of at most ``most`` bytes. OSError: it is a pipe, a device, or too large."""
+    descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK)  # opening a pipe would wait for a writer
+    with os.fdopen(descriptor, "rb") as file:
+        _check_regular(os.fstat(descriptor), path, most)
+        return file.read(most)
+
+
+def read_text(path: Path, most: int = MOST_JSON) -> str:
+    """The text of a regular file of at most ``most`` bytes in UTF-8. ValueError: it is not text."""
+    return read_bytes(path, most).decode()
+
+
+def check_regular(path: Path, most: int | None = None) -> None:
+    """OSError unless the path is a regular file (of at most ``most`` bytes): a pipe or a device may never end."""
+    _check_regular(os.stat(path), path, most)
+
+
+def _check_regular(found: os.stat_result, path: Path, most: int | None) -> None:
+    if stat.S_ISDIR(found.st_mode):
+        raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(path))
+    if not stat.S_ISREG(found.st_mode):
+        raise OSError(errno.EINVAL, "it is not a regular file", str(path))
+    if most is not None and found.st_size > most:
+        raise OSError(errno.EFBIG, f"it has {found.st_size} bytes, more than {most}", str(path))
+
+
 # --- writing --------------------------------------------------------------------------------------------------------
 @contextmanager
 def replacing(path: Path, durable: bool = True) -> Iterator[Path]:
@@ -200,6 +234,19 @@ def _remove_if_dead(temporary: Path) -> None:
                 temporary.unlink()
         finally:
             os.close(descriptor)
+
+
+def check_writable(folder: Path) -> None:
+    """OSError if no file can be made in a folder, UserError if locks do not hold there; nothing is left."""
+    probe = folder / "probe"
+    remove_leftovers(probe)
+    temporary, descriptor = _new_temporary(probe)
+    try:
+        lock_exclusive(descriptor)
+        check_lock(descriptor, temporary)
+    finally:
+        temporary.unlink(missing_ok=True)
+        os.close(descriptor)
 
 
 # --- locks ----------------------------------------------------------------------------------------------------------

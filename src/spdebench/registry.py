@@ -3,8 +3,10 @@ files `extend`."""
 
 from __future__ import annotations
 
+import hashlib
 import importlib.util
 import inspect
+import json
 import os
 import re
 import shlex
@@ -19,7 +21,7 @@ from spdebench.errors import UnknownName, UserError
 T = TypeVar("T")
 
 FILES = "SPDEBENCH_WITH"
-"""Environment variable with the Python files of `--with`; worker processes inherit it."""
+"""Environment variable with the Python files of `--with`, which workers inherit: a JSON list, or paths as in PATH."""
 
 
 WITH: list[str] = []
@@ -33,20 +35,40 @@ def command(words: str) -> str:
 
 def extend(files: Sequence[str | os.PathLike[str]]) -> None:
     """Run Python files that declare classes, in this process and in its worker processes."""
-    known = [f for f in os.environ.get(FILES, "").split(os.pathsep) if f]
+    known = _listed(os.environ.get(FILES, ""))
     for file in files:
         path = str(Path(file).resolve())
         if path not in known:
             known.append(path)
-    os.environ[FILES] = os.pathsep.join(known)
+    os.environ[FILES] = json.dumps(known) if known else ""
     for file in known:
         _run_file(Path(file))
 
 
-def _run_file(path: Path) -> None:
+def _listed(text: str) -> list[str]:
+    """The files in the environment variable; a path may have a colon in it."""
+    if text.startswith("["):
+        try:
+            return [str(file) for file in json.loads(text)]
+        except ValueError:
+            raise UserError(
+                f"{FILES} must be a JSON list of Python files, or paths separated by '{os.pathsep}'"
+            ) from None
+    return [text] if os.path.isfile(text) else [file for file in text.split(os.pathsep) if file]
+
+
+def _module_name(path: Path) -> str:
+    """``spdebench_with_STEM``; a second file of this stem has a hash of its path behind it."""
     name = f"spdebench_with_{path.stem}"
-    old = sys.modules.get(name)
-    if old is not None and getattr(old, "__file__", None) == str(path):
+    taken = sys.modules.get(name)
+    if taken is None or getattr(taken, "__file__", None) == str(path):
+        return name
+    return f"{name}_{hashlib.sha256(os.fsencode(path)).hexdigest()[:8]}"
+
+
+def _run_file(path: Path) -> None:
+    name = _module_name(path)
+    if name in sys.modules:
         return
     if not path.is_file():
         raise UserError(f"no such file: {path.name}; --with takes a Python file that declares classes")

@@ -21,7 +21,7 @@ from safetensors import safe_open
 from safetensors.torch import save as encode
 from torch import Tensor
 
-from spdebench.files import replacing
+from spdebench.files import check_regular, replacing
 from spdebench.spec import loads
 
 _ZIP = b"PK\x03\x04"  # the first bytes of a file of `torch.save`
@@ -48,6 +48,7 @@ def save(path: Path, content: Mapping[str, Any]) -> None:
 
 def load(path: Path) -> dict[str, Any]:
     """What `save` wrote, on the host. ValueError: the file is damaged or not ours; OSError: it cannot be read."""
+    check_regular(path)
     with path.open("rb") as file:
         start = file.read(len(_ZIP))
     try:

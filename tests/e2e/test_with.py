@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import subprocess
@@ -10,8 +11,10 @@ from pathlib import Path
 
 import pytest
 
+from spdebench import registry
 from spdebench.cli.main import main, with_first
 from spdebench.errors import UserError
+from spdebench.registry import FILES, extend
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 TINY = ["points=32", "truncation=8", "steps=10", "frames=10"]
@@ -64,3 +67,29 @@ def test_words():
     assert with_first(["a", "--", "--with", "f"]) == ["a", "--", "--with", "f"]
     with pytest.raises(UserError, match="--with takes a Python file"):
         with_first(["train", "--with"])
+
+
+DECLARES = (
+    "import os\nfrom spdebench.metrics import Metric\nos.environ['TIMES'] = os.environ.get('TIMES', '') + '{0}'\n"
+)
+
+
+def test_a_colon_in_a_path_and_two_files_of_one_stem(tmp_path, monkeypatch):
+    """Each file is run once, however often the registries ask, in this process and for its workers."""
+    monkeypatch.setenv(FILES, "")
+    monkeypatch.setenv("TIMES", "")
+    paths = []
+    for number in range(2):
+        folder = tmp_path / f"a:b{number}"
+        folder.mkdir()
+        paths.append(folder / "same.py")
+        paths[-1].write_text(DECLARES.format(number))
+    for _ in range(3):
+        extend(paths)
+        extend(())
+    assert os.environ["TIMES"] == "01"
+    assert json.loads(os.environ[FILES]) == [str(path) for path in paths]
+    for given in (str(paths[0]), os.pathsep.join(["x.py", "y.py"])):
+        monkeypatch.setenv(FILES, given)
+        listed = registry._listed(os.environ[FILES])
+        assert listed == ([given] if given == str(paths[0]) else ["x.py", "y.py"])

@@ -11,7 +11,7 @@ import spdebench
 
 ROOT = Path(spdebench.__file__).parent
 LEAVES = {"version", "display", "errors", "registry", "spec", "progress", "files"}
-LEAVES |= {"engines", "accel", "signatures", "tensors", "timing"}
+LEAVES |= {"interrupts", "engines", "accel", "signatures", "tensors", "timing"}
 FLOW = [
     "grids",
     "noise",

@@ -65,7 +65,7 @@ def test_a_dataset_and_its_chunks_are_synced_before_the_chunks_are_removed(tmp_p
 
 
 def test_every_file_of_a_run_is_synced(tmp_path, monkeypatch):
-    path = sb.generate(TINY, n=12, out=tmp_path)
+    path = sb.generate(TINY, n=40, out=tmp_path)
     calls = Calls(monkeypatch)
     run = sb.train("mean", path, out=tmp_path / "runs")
     for name in ("spec.json", "best.safetensors", "scores.json", "predictions.npy", "record.json"):

@@ -13,6 +13,7 @@ from typing import Any, Literal
 from spdebench.campaign.rates import ONCE, Rates
 from spdebench.data import DatasetSpec
 from spdebench.errors import UserError
+from spdebench.files import MOST_LINES, read_bytes
 from spdebench.models import MODELS
 from spdebench.paper import published
 from spdebench.paper.base import AnySpec, Cell, Edition, Table, dataset_of, third_party_models
@@ -122,8 +123,7 @@ def _of_figures() -> dict[str, tuple[str, ...]]:
 
 def _epochs_logged(path: Path) -> int:
     try:
-        with path.open("rb") as file:
-            return sum(1 for _ in file)
+        return read_bytes(path, MOST_LINES).count(b"\n")
     except OSError:
         return 0
 

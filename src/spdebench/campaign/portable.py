@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from spdebench.errors import UserError
-from spdebench.files import plain_name, replacing, write_text
+from spdebench.files import MOST_LINES, plain_name, read_bytes, read_text, replacing, write_text
 from spdebench.records import Record, store
 from spdebench.spec import loads
 from spdebench.training import checkpoints
@@ -56,7 +56,7 @@ def export(folder: str | Path, results: str | Path, runs: str | Path) -> Moved:
             spec = run_spec(read_json(run / "spec.json"), str(run))
             target = f"{run.name}.{checkpoint.stem}.safetensors"
             try:
-                content = checkpoint.read_bytes()
+                content = read_bytes(checkpoint, MOST_LINES)
             except FileNotFoundError:  # the run has ended just now; the next export has its record
                 continue
             with replacing(place / target) as temporary:
@@ -111,7 +111,7 @@ def merge(folder: str | Path, results: str | Path, runs: str | Path) -> Moved:
 
 
 def _records(path: Path) -> Iterator[Record]:
-    for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), start=1):
+    for number, line in enumerate(read_text(path, MOST_LINES).splitlines(), start=1):
         try:
             yield Record.from_dict(loads(line))
         except (ValueError, UserError) as error:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from spdebench.cli.output import ChosenPart, Device, Json, print_json, print_table
-from spdebench.errors import UserError
+from spdebench.errors import UserError, one_line
 from spdebench.files import plain_name
 
 if TYPE_CHECKING:
@@ -187,7 +187,7 @@ def _of_run(
     _print(what, text, [found[m] for m in wanted if m in found], skipped, js)
     shifts = [each for each in run.record.shifts if each != label]
     if shifts and not js:
-        typer.echo(f"also scored on: {', '.join(shifts)} (in {run.file('record.json')})")
+        typer.echo(one_line(f"also scored on: {', '.join(shifts)} (in {run.file('record.json')})"))
 
 
 # --- output -------------------------------------------------------------------------------------------------------
@@ -207,10 +207,10 @@ def _print(
     if as_json:
         print_json({**what, "scores": rows, "skipped": skipped, **({"floors": floors} if floors else {})})
         return
-    typer.echo(text)
+    typer.echo(one_line(text))
     print_table(rows)
     for name, reason in skipped.items():
-        typer.echo(f"not computed: {name} {reason}")
+        typer.echo(one_line(f"not computed: {name} {reason}"))
     if floors:
         typer.echo("")
         print_table(floors)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 import warnings
 from collections.abc import Sequence
@@ -29,8 +30,9 @@ from spdebench.cli import (
     table,
     train,
 )
-from spdebench.engines import keep_freed_memory
-from spdebench.errors import AliasingWarning, DamagedWarning, RenamedWarning, UserError
+from spdebench.engines import is_out_of_memory, keep_freed_memory
+from spdebench.errors import AliasingWarning, DamagedWarning, RenamedWarning, UserError, one_line
+from spdebench.interrupts import exit_code
 from spdebench.registry import WITH, extend
 from spdebench.version import __version__
 
@@ -93,15 +95,17 @@ def main(arguments: list[str] | None = None) -> None:
     warnings.showwarning = _one_line  # type: ignore[assignment]
     warnings.simplefilter("always", RenamedWarning)
     try:
-        code = app(with_first(sys.argv[1:] if arguments is None else arguments), standalone_mode=False)
+        words = sys.argv[1:] if arguments is None else arguments
+        _check_text(words)
+        code = app(with_first(words), standalone_mode=False)
     except UserError as error:
         _fail(str(error))
     except KeyboardInterrupt:
         _interrupted()
-    except MemoryError:
-        _fail("out of memory; use a smaller --chunk or fewer --workers")
     except BrokenPipeError:
         sys.exit(1)
+    except OSError as error:  # a name that is too long, a folder that may not be read
+        _fail(one_line(f"{error.strerror or error}{f': {error.filename}' if error.filename else ''}"))
     except Exception as error:
         if type(error).__name__ == "NoArgsIsHelpError":  # a group without a subcommand: the help is the message
             sys.stderr.write(f"{error.format_message().rstrip()}\n")  # type: ignore[attr-defined]
@@ -110,10 +114,22 @@ def main(arguments: list[str] | None = None) -> None:
             _fail(_parsing(" ".join(error.format_message().split())))
         if type(error).__name__ == "Abort":  # the parser's name for Ctrl-C
             _interrupted()
+        if is_out_of_memory(error):
+            _fail("out of memory; use a smaller --chunk or batch_size, or fewer --workers")
         raise
     if code == 130:  # the parser has caught Ctrl-C itself
         _interrupted()
     sys.exit(code if isinstance(code, int) else 0)
+
+
+def _check_text(words: Sequence[str]) -> None:
+    """Refuse names of files and folders that are not UTF-8: they can be neither printed nor written into files."""
+    for word in (*words, os.getcwd()):
+        try:
+            word.encode()
+        except UnicodeEncodeError:
+            shown = os.fsencode(word).decode(errors="replace")
+            raise UserError(f"the name '{shown}' is not UTF-8; rename the file or folder") from None
 
 
 def with_first(words: Sequence[str]) -> list[str]:
@@ -134,7 +150,7 @@ def with_first(words: Sequence[str]) -> list[str]:
 
 def _interrupted() -> NoReturn:
     sys.stderr.write("\ninterrupted; what is finished is kept, and the same command continues from there\n")
-    sys.exit(130)
+    sys.exit(exit_code())
 
 
 def _parsing(message: str) -> str:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from spdebench.cli.output import Json, KnownRecords, duration, print_json, print_table
+from spdebench.errors import one_line
 from spdebench.registry import command
 
 if TYPE_CHECKING:
@@ -37,11 +38,11 @@ def status(
         rows = found.rows()
         print_table([{k: v for k, v in r.items() if k != "seconds"} | {"time": duration(r["seconds"])} for r in rows])
     for run in chosen(found.runs, "running"):
-        typer.echo(f"running  {_running(run)}")
+        typer.echo(one_line(f"running  {_running(run)}"))
     for run in chosen(found.runs, "failed"):
-        typer.echo(f"failed   {run.name}: {run.reason}")
+        typer.echo(one_line(f"failed   {run.name}: {run.reason}"))
     for making in found.making:
-        typer.echo(f"data     {_making(making)}")
+        typer.echo(one_line(f"data     {_making(making)}"))
     if found.seconds:
         typer.echo(f"about {duration(found.seconds)} are left with {found.side_by_side} side by side")
 

@@ -32,7 +32,7 @@ from spdebench.engines import Need, check_engine, check_workers, held, locked, r
 from spdebench.equations import Equation
 from spdebench.equations import equation as named
 from spdebench.errors import AliasingWarning, Damaged, UserError, without_aliasing_warning
-from spdebench.files import replacing, set_aside
+from spdebench.files import check_writable, replacing, set_aside
 from spdebench.solvers import simulate
 from spdebench.spec import canonical_json, loads
 from spdebench.version import made_with, what_differs
@@ -321,10 +321,7 @@ def memory_of(identity: DatasetSpec) -> int:
 def check_folder(folder: Path) -> None:
     """Raise an error if the folder cannot be created or written to; nothing is left there."""
     try:
-        place = _existing(folder)
-        probe = place / f".probe.{os.getpid()}"
-        probe.touch()
-        probe.unlink()
+        check_writable(_existing(folder))
     except OSError as error:
         raise UserError(f"cannot write into {folder} ({error.strerror}); choose another folder with --out") from None
 

@@ -25,7 +25,7 @@ from spdebench.data.store import Dataset, first_line, open_dataset
 from spdebench.data.verify import check_sums
 from spdebench.engines.locks import locked
 from spdebench.errors import UserError, did_you_mean, needs_extra
-from spdebench.files import plain_name, put_in_place, sync_file
+from spdebench.files import plain_name, put_in_place, read_text, sync_file
 from spdebench.progress import Progress
 
 DOI = "https://doi.org/10.57967/hf/8682"
@@ -224,7 +224,7 @@ def push(file: str | os.PathLike[str], place: Place, *, private: bool = False, s
     with _plain_errors(place, writing=True):
         api.create_repo(place.repo, repo_type="dataset", private=private, exist_ok=True)
         _, known = files(place)
-    text = beside.read_text(encoding="utf-8") if beside.is_file() else render_card(card_facts(dataset, samples))
+    text = read_text(beside) if beside.is_file() else render_card(card_facts(dataset, samples))
     with _plain_errors(place, writing=True):
         operations = [add(path.name, path), add(beside.name, text.encode())]
         if _ours(place, known):

@@ -20,7 +20,7 @@ from typing import Any
 from spdebench.data.identity import from_json
 from spdebench.engines import held
 from spdebench.errors import UserError
-from spdebench.files import write_text
+from spdebench.files import read_text, write_text
 from spdebench.spec import loads
 
 
@@ -71,9 +71,9 @@ def in_the_making(folder: Path) -> list[Making]:
 def look(parts: Path) -> Making | None:
     """One of them; None if it has ended meanwhile."""
     try:
-        identity = from_json((parts / "spec.json").read_text(encoding="utf-8"))
+        identity = from_json(read_text(parts / "spec.json"))
         done = sum(1 for _ in parts.glob("chunk-*.f4"))
-    except (OSError, UserError):
+    except (OSError, ValueError, UserError):
         return None
     rate, left = _read(parts / "rate.json"), identity.chunks - done
     seconds, chunks = (_number(rate.get(key)) for key in ("seconds", "chunks"))
@@ -94,7 +94,7 @@ def _number(value: object) -> float:
 
 def _read(path: Path) -> dict[str, Any]:
     try:
-        value = loads(path.read_text(encoding="utf-8"))
+        value = loads(read_text(path))
     except (OSError, ValueError):
         return {}
     return value if isinstance(value, dict) else {}

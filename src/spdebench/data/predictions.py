@@ -10,6 +10,7 @@ import numpy as np
 
 from spdebench.data.store import Dataset, first_line, open_dataset
 from spdebench.errors import UserError, without_aliasing_warning
+from spdebench.files import check_regular
 from spdebench.solvers import simulate
 
 _HEADER = 1 << 16  # bytes before the numbers of a .npy
@@ -49,6 +50,7 @@ def read_array(path: Path, most: int) -> np.ndarray:
     if path.suffix not in (".npy", ".npz"):
         raise UserError(f"a prediction is a .npy, .npz or native .parquet file, got {path.name}")
     try:
+        check_regular(path)
         array = _unpacked(path, most) if zipfile.is_zipfile(path) else np.load(path, mmap_mode="r", allow_pickle=False)
     except UserError:
         raise

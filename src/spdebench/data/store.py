@@ -159,6 +159,8 @@ class Dataset(Displayed):
         try:
             self._file = pq.ParquetFile(self.path, page_checksum_verification=True)
             raw = {k.decode(): v.decode() for k, v in (self._file.metadata.metadata or {}).items()}
+        except MemoryError:
+            raise UserError(f"there is too little free memory to open {self.path}; close other programs") from None
         except (pa.ArrowException, OSError, UnicodeDecodeError, ValueError) as error:
             raise Damaged(
                 f"{self.path} is not a whole Parquet file ({first_line(error)}); make or fetch it again"
@@ -273,7 +275,9 @@ class Dataset(Displayed):
                     table = self._file.read_row_group(index, columns=[column])
                     values = table.column(column).combine_chunks().flatten().to_numpy(zero_copy_only=False)
                     values = values.reshape(count, *self.shapes[column])
-                except (pa.ArrowException, OSError, ValueError, MemoryError) as error:
+                except MemoryError:
+                    raise UserError(f"there is too little free memory to read {self.path}; read fewer rows") from None
+                except (pa.ArrowException, OSError, ValueError) as error:
                     raise UserError(
                         f"{self.path} is damaged in row group {index} ({first_line(error)}); make or fetch it again"
                     ) from None

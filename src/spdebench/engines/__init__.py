@@ -2,7 +2,7 @@
 
 from spdebench.engines.choose import ENGINES, check_engine, check_workers, run
 from spdebench.engines.locks import held, locked
-from spdebench.engines.memory import free_memory, keep_freed_memory, release
+from spdebench.engines.memory import free_memory, is_out_of_memory, keep_freed_memory, release
 from spdebench.engines.need import Need
 
 __all__ = [
@@ -12,6 +12,7 @@ __all__ = [
     "check_workers",
     "free_memory",
     "held",
+    "is_out_of_memory",
     "keep_freed_memory",
     "locked",
     "release",

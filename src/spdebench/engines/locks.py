@@ -16,7 +16,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from spdebench.errors import UserError
-from spdebench.files import check_lock, make_folder, try_lock
+from spdebench.files import check_lock, make_folder, read_bytes, try_lock
 from spdebench.spec import loads
 
 _NO_LINK = getattr(os, "O_NOFOLLOW", 0)  # a symbolic link would lead out of the folder
@@ -50,7 +50,7 @@ def locked(folder: Path, *, pause: float = 0.2, quiet: bool = False) -> Iterator
 def _opened(path: Path) -> int:
     try:
         make_folder(path.parent)
-        return os.open(path, os.O_RDWR | os.O_CREAT | _NO_LINK, 0o644)
+        return os.open(path, os.O_RDWR | os.O_CREAT | os.O_NONBLOCK | _NO_LINK, 0o644)
     except OSError as error:
         raise UserError(
             f"cannot write into {path.parent} ({error.strerror}); choose another folder with --out"
@@ -69,7 +69,7 @@ def held(folder: Path) -> str:
     """The process that has the folder now, as text (``process 12 on node3``); empty if none has."""
     path = folder / "lock"
     try:
-        descriptor = os.open(path, os.O_RDWR | _NO_LINK)
+        descriptor = os.open(path, os.O_RDWR | os.O_NONBLOCK | _NO_LINK)
     except OSError:
         return ""
     try:
@@ -86,7 +86,7 @@ def _note(descriptor: int, text: str) -> None:
 
 def _holder(path: Path) -> str:
     try:
-        note = loads(path.read_text())
+        note = loads(read_bytes(path, 4096))
         return f"process {note['pid']} on {note['host']}"
     except (OSError, ValueError, KeyError, TypeError):
         return "another process"

@@ -33,6 +33,16 @@ def release(device: str) -> None:
         torch.cuda.empty_cache()
 
 
+def is_out_of_memory(error: BaseException) -> bool:
+    """Whether an error says that memory is short: Python's own, torch's of a GPU, or torch's of the processor."""
+    text = str(error)
+    return (
+        isinstance(error, MemoryError)
+        or type(error).__name__ == "OutOfMemoryError"
+        or (isinstance(error, RuntimeError) and ("DefaultCPUAllocator" in text or "can't allocate memory" in text))
+    )
+
+
 def free_memory() -> int | None:
     """Bytes that are free on the machine, or in the control group if that has fewer; None if unknown."""
     available = _meminfo()

@@ -29,7 +29,8 @@ def start(stop: Connection) -> None:
     torch.set_num_threads(1)
     keep_freed_memory()
     signal.signal(signal.SIGTERM, _terminated)
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the engine is interrupted, and ends its workers
+    for number in (signal.SIGINT, signal.SIGHUP):  # the engine is interrupted, and ends its workers
+        signal.signal(number, signal.SIG_IGN)
     end_with_parent(stop)
 
 

@@ -40,6 +40,8 @@ def _builtin() -> None:
 
 MOST_VALUES = 1 << 30
 """The most values of u that a sample may have: 4 GB."""
+MOST_PER_POINT = 1 << 10
+"""The truncation may be this many times the points of an axis; all the noise beyond is white on the grid."""
 MOST_FUNCTIONS = 1 << 22
 _MOST = {"frames": 1 << 20, "steps": 1 << 24, "substeps": 1 << 20}
 
@@ -113,6 +115,11 @@ class Equation(ABC):
                 )
         if (self.truncation + 1) ** self.dim > MOST_FUNCTIONS:
             raise UserError(f"{self.name}: J={self.truncation} makes more than {MOST_FUNCTIONS} noise functions")
+        axis = max(self.points, self.solve_points)  # 0: chosen later
+        if axis and self.truncation > MOST_PER_POINT * axis:
+            raise UserError(
+                f"{self.name}: J={self.truncation} is more than {MOST_PER_POINT} times the {axis} points of an axis"
+            )
 
     def _auto(self) -> dict[str, Any]:
         """Values of the fields that were left open."""

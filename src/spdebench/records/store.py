@@ -13,8 +13,9 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from spdebench import files
 from spdebench.errors import UserError
-from spdebench.files import check_lock, lock_exclusive, make_folder, sync_folder
+from spdebench.files import MOST_LINES, check_lock, check_regular, lock_exclusive, make_folder, read_bytes, sync_folder
 from spdebench.records.record import Addition, Record, decode_line
 from spdebench.records.times import share_times
 from spdebench.spec import loads
@@ -82,14 +83,9 @@ def add(folder: str | os.PathLike[str], record: Record) -> bool:
 def check_writable(folder: str | os.PathLike[str]) -> None:
     """Refuse, before anything is trained, a folder into which records cannot be written, or where locks do not hold."""
     place = Path(folder)
-    probe = place / f".probe.{os.getpid()}"
     try:
         make_folder(place)
-        try:
-            with _locked(probe):
-                pass
-        finally:
-            probe.unlink(missing_ok=True)
+        files.check_writable(place)
     except OSError as error:
         raise UserError(f"cannot write into {place} ({error.strerror}); choose another with --results") from None
 
@@ -106,7 +102,7 @@ def _line(fresh: Record | Addition) -> str:
 
 
 def _text(path: Path) -> str:
-    content = path.read_bytes()
+    content = read_bytes(path, MOST_LINES)
     return _decoded(content[: len(content) - _torn(content)], path)
 
 
@@ -151,6 +147,8 @@ def _without_links(path: str, flags: int) -> int:
 
 @contextmanager
 def _locked(path: Path) -> Iterator[Any]:
+    if path.exists():
+        check_regular(path, MOST_LINES)
     with open(path, "a+b", opener=_without_links) as file:
         lock_exclusive(file)
         check_lock(file.fileno(), path)

@@ -14,7 +14,7 @@ from spdebench.paper.layout import FINE_REFERENCE
 from spdebench.records import Records
 from spdebench.records.summary import rough
 from spdebench.report.costs import point_of
-from spdebench.report.markup import md_table
+from spdebench.report.markup import md, md_table
 from spdebench.report.numbers import measured, published
 from spdebench.report.opening import opening, write_figures
 from spdebench.training.solver_row import SOLVER
@@ -118,4 +118,4 @@ def _device(records: Records) -> str:
     """The devices of all times that are shown."""
     shown = [r for group in groups(records).values() for e in group.column(COLUMN) for r in e.records]
     found = sorted({r.provenance.device or "?" for r in shown if r.inference_ms is not None})
-    return " and ".join(found).replace("cuda: ", "") or "no device yet"
+    return md(" and ".join(found).replace("cuda: ", "")) or "no device yet"

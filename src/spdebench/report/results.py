@@ -172,7 +172,8 @@ def _origin(records: Records) -> list[str]:
         hours = sum(r.training_seconds or 0.0 for r in group) / 3600
         span = days[0] if days[0] == days[-1] else f"{days[0]} to {days[-1]}"
         commit = key[3][:12] + "+" * key[3].endswith("+")
-        rows.append([key[0], str(len(group)), f"{hours:.1f}", span, key[1], key[2], commit])
+        device, ours, torch = map(md, key[:3])
+        rows.append([device, str(len(group)), f"{hours:.1f}", md(span), ours, torch, md(commit)])
     header = ["device", "runs", "hours of training", "days", "spdebench", "torch", "commit"]
     about = (
         f"{len(records)} run records. Hours are summed over runs, some of which ran at the same time. A commit with + "

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from spdebench.engines import free_memory
 from spdebench.equations import Equation
 from spdebench.equations.scheme import Scheme, make_scheme
 from spdebench.errors import UserError
@@ -62,6 +63,7 @@ def simulate(
     Computed in float64, given back as ``out_dtype``; only every ``every``-th frame is kept. ``partial`` solves with
     another completion of the noise, or with its seen part alone.
     """
+    check_memory(equation, len(samples), device)
     grid = equation.solving_grid
     wiener = equation.wiener(grid)
     scheme = make_scheme(equation, equation.horizon / equation.noise_steps, device)
@@ -74,6 +76,31 @@ def simulate(
         advance(equation, scheme, u0, _increments(wiener, scheme, seed, rows, noise), out.rows(first, len(rows)))
     check_finite(equation, out.u, samples)
     return Trajectories(out.u0.clone(), out.dw, out.u)
+
+
+NOISE_BYTES = 64  # per noise function of a sample: measured are 8 numbers in the largest array
+FIELD_BYTES = 64  # per point of a field that is solved: 8 numbers
+
+
+def memory_of(equation: Equation, n: int, device: torch.device | str = "cpu") -> int:
+    """Estimated bytes for solving n samples: the stored frames, and noise and fields of those solved at a time."""
+    grid = equation.solving_grid
+    stored = 8 * n * (equation.frames + 1) * math.prod(equation.grid.points)
+    functions = int((equation.truncation + 1) ** equation.dim)
+    at_once = min(n, together(n, grid, device))
+    return stored + at_once * (NOISE_BYTES * functions + FIELD_BYTES * math.prod(grid.points))
+
+
+def check_memory(equation: Equation, n: int, device: torch.device | str = "cpu") -> None:
+    """Refuse, before anything is allocated, samples for which the processor has too little memory."""
+    if torch.device(device).type != "cpu":
+        return
+    need, free = memory_of(equation, n, device), free_memory()
+    if free is not None and need > free:
+        raise UserError(
+            f"{equation.name}: solving {n} samples with J={equation.truncation} on {equation.solving_grid.points} "
+            f"points takes about {need / 1e9:.3g} GB of memory, {free / 1e9:.3g} GB are free; use fewer samples"
+        )
 
 
 def together(n: int, grid: Grid, device: torch.device | str) -> int:

@@ -9,7 +9,7 @@ from typing import Any
 from spdebench import spec
 from spdebench.engines.locks import locked as locked
 from spdebench.errors import Damaged, UserError
-from spdebench.files import sync_file, write_text
+from spdebench.files import MOST_LINES, read_text, sync_file, write_text
 from spdebench.records import Record
 
 
@@ -63,7 +63,7 @@ def read_log(path: Path) -> list[dict[str, Any]]:
         return []
     out = []
     try:
-        for line in path.read_text(encoding="utf-8").splitlines():
+        for line in read_text(path, MOST_LINES).splitlines():
             entry = spec.loads(line, allow_nan=True)  # a run that diverged
             if not isinstance(entry, dict) or not isinstance(entry.get("epoch"), int):
                 break
@@ -75,7 +75,7 @@ def read_log(path: Path) -> list[dict[str, Any]]:
 
 def read_json(path: Path) -> Any:
     try:
-        return spec.loads(path.read_text(encoding="utf-8"))
+        return spec.loads(read_text(path))
     except FileNotFoundError:
         raise UserError(f"{path} is not there") from None
     except OSError as error:

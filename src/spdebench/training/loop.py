@@ -59,6 +59,7 @@ class Fit:
         self._val_scale = _scales(self._val_loss.to(val.device), val)
         self._val_kept = int((self._val_scale > 0).sum())
         if not self._val_kept:
+            self._check_data()
             raise UserError("the validation part has no samples, or u = 0 in all of them; use another split or dataset")
         self._totals = torch.zeros(2, dtype=torch.float64, device=self.device)  # train, validation
         self.learner = Learner(
@@ -106,12 +107,25 @@ class Fit:
         train, val = train / len(self.train_data), val / self._val_kept
         self.epoch += 1
         if not (math.isfinite(train) and math.isfinite(val)):
+            self._check_data()
             raise Diverged(f"loss became non-finite at epoch {self.epoch}; try a smaller learning_rate (it was {lr:g})")
         self._judge(val)
         self.schedule.advance(val)
         seconds = round(time.perf_counter() - start, 6)
         self.log.append({"epoch": self.epoch, "train": train, "val": val, "lr": lr, "seconds": seconds})
         return self.log[-1]
+
+    def _check_data(self) -> None:
+        """Raise an error if the data are not finite, so that the learning rate is not blamed for it."""
+        for name, data in (("training", self.train_data), ("validation", self.val_data)):
+            for values in (data.target, *data.features.values()):
+                bad = ~torch.isfinite(values).flatten(1).all(1)
+                if bad.any():
+                    count = int(bad.sum())
+                    raise UserError(
+                        f"{count} of {len(data)} {name} samples have values that are not finite; check the dataset "
+                        f"with 'spdebench data verify'"
+                    )
 
     def _batches(self) -> Iterator[Tensor]:
         generator = torch.Generator().manual_seed(epoch_seed(self.options.seed, self.epoch))

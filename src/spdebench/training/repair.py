@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 
 from spdebench.errors import Damaged, UserError
-from spdebench.files import set_aside
+from spdebench.files import check_regular, set_aside
 from spdebench.metrics import Scores
 from spdebench.training import checkpoints
 from spdebench.training.folder import checkpoint_file, read_json, read_record
@@ -63,6 +63,7 @@ def _read_scores(path: Path) -> None:
 
 def _read_predictions(path: Path) -> None:
     try:
+        check_regular(path)
         np.load(path, mmap_mode="r", allow_pickle=False)
     except Exception as error:  # a damaged header raises whatever its damage leads to
         raise Damaged(str(error)) from None

@@ -26,6 +26,7 @@ from spdebench.data.generate import check_device
 from spdebench.display import Displayed, TableRows, facts
 from spdebench.equations import Equation
 from spdebench.errors import UserError
+from spdebench.files import check_regular
 from spdebench.metrics import Scores
 from spdebench.models import OperatorModel
 from spdebench.models.features import evaluation_batch
@@ -128,7 +129,11 @@ class Run(Displayed):
         """u of the test part, mapped from its file; None if the predictions were not kept."""
         path = self.file("predictions.npy")
         try:
-            return np.load(path, mmap_mode="r", allow_pickle=False) if path.exists() else None
+            if not path.exists():
+                return None
+            check_regular(path)
+            found: np.ndarray = np.load(path, mmap_mode="r", allow_pickle=False)
+            return found
         except Exception as error:  # a damaged header raises whatever its damage leads to
             raise UserError(f"{path} cannot be read as an array ({error}); train the run again") from None
 

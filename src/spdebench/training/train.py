@@ -7,7 +7,7 @@ import os
 import shutil
 import time
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager, nullcontext, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -17,6 +17,7 @@ from torch import Tensor
 
 from spdebench import spec
 from spdebench.data.generate import check_device, check_folder
+from spdebench.engines import is_out_of_memory
 from spdebench.errors import UserError, unknown
 from spdebench.models import OperatorModel
 from spdebench.models.features import Chunks, Prepared, fits, prepare_part
@@ -110,6 +111,7 @@ def train(
     identity = identify(model, task, config or {}, training)
     run = Run(Path(out) / identity.name, identity)
     if is_complete(run, test):
+        _remove_last(run)  # which a process left that died between its last two steps
         return _opened(run)
     _check_parts(task, identity.train_options, test)
     check_folder(Path(out))
@@ -124,7 +126,9 @@ def train(
                 _fit(run, first.to(device), task, execution, pause)
             if test:
                 finish(run, task.test, device, keep_predictions=keep_predictions)
-        except torch.OutOfMemoryError:
+        except (torch.OutOfMemoryError, MemoryError, RuntimeError) as error:
+            if not is_out_of_memory(error):
+                raise
             raise UserError(f"{run.name} does not fit into the memory of {device}; try a smaller batch_size") from None
     return _opened(run)
 
@@ -175,7 +179,7 @@ def _claim(run: Run, resume: bool) -> None:
         _opened(run)
         if not resume:
             for name in ("last.safetensors", "best.safetensors", "last.pt", "best.pt", "log.jsonl"):
-                run.file(name).unlink(missing_ok=True)
+                _remove(run.file(name))
             shutil.rmtree(run.file("tensorboard"), ignore_errors=True)
     else:
         write_json(run.file("spec.json"), run.spec.to_dict())
@@ -296,5 +300,18 @@ def _end(
         "provenance": provenance(model.device, started) | ({"resumed": list(resumed)} if resumed else {}),
     }
     checkpoints.save(run.file("best.safetensors"), content, run.spec.digest, model.device.type)
+    _remove_last(run)
+
+
+def _remove_last(run: Run) -> None:
+    """Remove the checkpoint of a run that is trained; one that cannot be removed is of no harm."""
     for name in ("last.safetensors", "last.pt"):
-        run.file(name).unlink(missing_ok=True)
+        with suppress(UserError):
+            _remove(run.file(name))
+
+
+def _remove(path: Path) -> None:
+    try:
+        path.unlink(missing_ok=True)
+    except OSError as error:
+        raise UserError(f"cannot remove {path} ({error.strerror}); remove it yourself") from None

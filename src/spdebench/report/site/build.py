@@ -10,7 +10,7 @@ from typing import Any
 
 from spdebench.data import Dataset, open_dataset
 from spdebench.errors import UserError
-from spdebench.files import replacing_folder
+from spdebench.files import read_text, replacing_folder
 from spdebench.paper.catalogue import TABLES
 from spdebench.paper.fill import fill
 from spdebench.progress import Progress
@@ -124,7 +124,7 @@ def _check_target(target: Path, asked: Path) -> None:
     if not present:
         return
     try:
-        listed = loads((target / MARKER).read_text(encoding="utf-8"))["files"]
+        listed = loads(read_text(target / MARKER))["files"]
         written = {name for name in listed if name.endswith(".html")} | {MARKER}
     except (OSError, ValueError, KeyError, TypeError, AttributeError):
         raise UserError(f"'{asked}' is not a site of spdebench; choose another folder with --out") from None

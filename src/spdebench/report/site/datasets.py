@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 from spdebench.data import Dataset
-from spdebench.errors import without_aliasing_warning
+from spdebench.errors import UserError, without_aliasing_warning
+from spdebench.files import read_text
 from spdebench.records.summary import MAIN, mean_and_std
 from spdebench.report.costs import Kind, Point, plot_cost
 from spdebench.report.figures import KINDS
@@ -50,7 +52,7 @@ def _dataset(content: Content, templates: Templates, data: ShownDataset) -> Page
     return templates.render(
         "dataset.html", f"datasets/{data.key}.html", "Datasets", data.label, script=True, data=data, equation=known,
         folding=known.aliasing_message() if known else "",
-        spec={key: formatting.text(value) for key, value in identity.items()},
+        spec={formatting.text(key): formatting.text(value) for key, value in identity.items()},
         mean=_mark(row for row in alone if row.first.record.model == "mean"),
         finer=_mark(row for row in alone if row.first.solver), main=MAIN, floor=tables[0] if tables else None,
         file=file.path.name if file else None, card_name=_card_path(file).name if file else None,
@@ -97,7 +99,7 @@ def _card_path(file: Dataset) -> Path:
 
 def _card_text(file: Dataset) -> str:
     try:
-        return _card_path(file).read_text(encoding="utf-8")
+        return read_text(_card_path(file))
     except (OSError, UnicodeDecodeError):
         return ""
 
@@ -107,5 +109,6 @@ def _pictures(file: Dataset) -> list[Drawing]:
     with without_aliasing_warning():  # the page says so
         for kind, options in PICTURES.items():
             plot, line = KINDS[kind]
-            out.append(draw(plot(file, **options), kind, f"{kind}: {line}"))
+            with suppress(UserError, MemoryError):  # a file that asks for too much has no such picture
+                out.append(draw(plot(file, **options), kind, f"{kind}: {line}"))
     return out

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import hashlib
+import re
 from importlib import resources
 from typing import TYPE_CHECKING, Any
 
@@ -19,6 +20,9 @@ Page = tuple[str, str]
 """Path within the site, and the text."""
 Drawing = tuple[Any, str]
 """SVG and its caption."""
+
+
+_CONTROLS = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")  # of which a page needs none but the ends of lines and tabs
 
 
 class Templates:
@@ -41,7 +45,7 @@ class Templates:
         allowed = [f"script-src 'sha256-{digest}'"] if script else []
         rest = ["style-src 'unsafe-inline'", "img-src data:", "base-uri 'none'", "form-action 'none'"]
         policy = "; ".join(["default-src 'none'", *allowed, *rest])
-        return path, self._environment.get_template(template).render(
+        page = self._environment.get_template(template).render(
             policy=policy,
             style=Markup(self._style),
             script=Markup(self._script) if script else "",
@@ -51,6 +55,7 @@ class Templates:
             title=title,
             **values,
         )
+        return path, _CONTROLS.sub(" ", page)
 
 
 def _environment() -> Environment:

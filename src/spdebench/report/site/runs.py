@@ -12,6 +12,7 @@ import numpy as np
 
 from spdebench import spec
 from spdebench.data import Dataset
+from spdebench.files import MOST_LINES, read_text
 from spdebench.records import Record
 from spdebench.records.summary import MAIN
 from spdebench.report.site import charts, formatting
@@ -100,7 +101,7 @@ def _log(path: Path) -> list[dict[str, float]]:
     """The lines of a log, numbers only; a last line cut short is left out."""
     out = []
     try:
-        for line in path.read_text(encoding="utf-8").splitlines():
+        for line in read_text(path, MOST_LINES).splitlines():
             found = formatting.mapping(spec.loads(line, allow_nan=True))
             entry = {key: formatting.real(value) for key, value in found.items()}
             finite = {key: value for key, value in entry.items() if value is not None and math.isfinite(value)}
@@ -114,7 +115,7 @@ def _log(path: Path) -> list[dict[str, float]]:
 def _curve(path: Path) -> list[float]:
     """The main score over time, from the run's whole scores."""
     try:
-        found = formatting.mapping(spec.loads(path.read_text(encoding="utf-8")))
+        found = formatting.mapping(spec.loads(read_text(path)))
     except (OSError, ValueError):
         return []
     score = formatting.mapping(formatting.mapping(found.get("scores")).get(MAIN))
