@@ -52,6 +52,10 @@ CANDIDATES: dict[str, tuple[dict[str, Any], dict[str, tuple[Any, ...]]]] = {
         LINE | {"substeps": 32, "noise": "q_wiener", "horizon": 0.5, "frames": 25},
         {"sigma": (0.1, 0.2, 0.5), "dispersion": (0.1, 1.0), "kappa": (0.5,)},
     ),
+    "ks": (
+        LINE | {"substeps": 16, "frames": 20, "kappa": 1.0},
+        {"noise": ("cylindrical", "q_wiener"), "sigma": (0.5, 1.0), "horizon": (20.0, 40.0)},
+    ),
     "phi42": (
         PLANE | {"solve_points": 32, "substeps": 16, "frames": 25, "renormalisation": "exact"},
         {"sigma": (1.0, 4.0, 8.0), "horizon": (0.1, 0.5)},

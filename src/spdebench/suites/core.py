@@ -109,6 +109,16 @@ CORE = Suite(
             dispersion=1.0,
         ),
         problem(
+            "ks",
+            "Chaos: a small difference grows tenfold within the horizon, whatever the noise.",
+            **LINE,
+            **frames(20.0, 20, 16),
+            noise="cylindrical",
+            truncation=24,
+            sigma=0.5,
+            kappa=1.0,
+        ),
+        problem(
             "phi42",
             "Two dimensions with a counter-term: a cubic drift against noise that needs renormalisation as J grows.",
             **BOX,

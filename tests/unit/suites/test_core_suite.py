@@ -29,6 +29,7 @@ DIGESTS = {
     "burgers": "8cfbb1f725",
     "allen_cahn": "4cc3c62f72",
     "kdv": "4edd5ebbd4",
+    "ks": "9da93127b1",
     "phi42": "2869780f35",
     "nse": "cf73a74123",
 }
