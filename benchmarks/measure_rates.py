@@ -45,7 +45,7 @@ def measure(device: str, n: int, tables: Collection[str] = (), epochs: int = 3) 
             name = [case.model, case.equation, torch.device(device).type]
             try:
                 eq = dataset_of(case.datasets[0]).equation
-                path = generate(eq, n=n, seed=0, out=folder, device=device)
+                path = generate(eq, n=n, seed=0, out=folder, device=device, allow_aliasing=True)
                 task = Task(path, **dataclasses.asdict(dataclasses.replace(case.task_spec, n=0)))
                 run = identify(case.model, task, case.config, {"epochs": epochs})
                 fit = prepared(run, task, device)

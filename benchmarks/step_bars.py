@@ -63,8 +63,8 @@ def measure(case: Case, data: Path, factor: float, device: str) -> str:
     n = max(14, round(case.n * factor))
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", AliasingWarning)
-        path = sb.generate(sb.equation(case.name, **case.fields), n=n, out=data)
-        task = sb.Task(path, **case.task)
+        path = sb.generate(sb.equation(case.name, **case.fields), n=n, out=data, allow_aliasing=True)
+        task = sb.Task(path, **{"split": "70:15:15"} | case.task)
         linear, run = (sb.train(m, task, out=data / "runs", device=device) for m in ("linear", "step"))
     value, one, other = run.scores["rel_l2"].value, run.record, linear.record
     assert isinstance(run.model, StepModel) and one.training_seconds and other.training_seconds

@@ -8,6 +8,7 @@ import pytest
 
 import spdebench as sb
 from spdebench.data import DatasetSpec
+from spdebench.paper.layout import has_kernel
 from spdebench.tasks import TaskSpec
 from spdebench.training.identity import plan
 from spdebench.training.solver_row import SolverSpec
@@ -25,7 +26,7 @@ DATASETS = {
     "phi43": ("116dc3ed09", "5e460faa23"),
     "wave": ("6c13063c40", "a80b62ba8a"),
 }
-"""Equation -> digest of 1200 samples of its default spec, editions paper and converged."""
+"""Equation -> digest of 1200 samples with the fields of the paper's tables, editions paper and converged."""
 RUNS = {
     "deeponet": "7b85ce2989",
     "dlr-net": "3653650f61",
@@ -43,20 +44,22 @@ RUNS = {
     "trees": "9402a88855",
     "wno": "015a9a749a",
 }
-"""Model -> digest of its default run on phi41, with the split of the paper's tables."""
-SPLIT = {"split": "70:15:15"}
+"""Model -> digest of its run on phi41, with the split and the kernel of the paper's tables."""
+SPLIT, KERNEL = {"split": "70:15:15"}, {"kernel": "generator"}
+PAPER = {"nse": {"spectrum": "paper"}, "kpz": {"renormalisation": "paper"}}
+"""Fields that the committed runs name; the defaults are others."""
 
 
 @pytest.mark.parametrize("name", DATASETS)
 def test_the_hash_of_a_dataset_is_pinned(name: str) -> None:
-    equation = sb.equation(name)
+    equation = sb.equation(name, **PAPER.get(name, {}))
     specs = [DatasetSpec(equation=e, n=1200) for e in (equation, equation.replace(edition="converged"))]
     assert tuple(spec.digest for spec in specs) == DATASETS[name]
 
 
 @pytest.mark.parametrize("model", RUNS)
 def test_the_hash_of_a_run_is_pinned(model: str) -> None:
-    assert plan(model, sb.equation("phi41"), SPLIT).digest == RUNS[model]
+    assert plan(model, sb.equation("phi41"), SPLIT, KERNEL if has_kernel(model) else {}).digest == RUNS[model]
 
 
 def test_the_hash_of_the_solver_row_and_the_file_name_are_pinned() -> None:

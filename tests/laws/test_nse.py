@@ -185,7 +185,7 @@ def test_trace_is_the_sum_of_the_paper_without_the_zero_mode(spectrum, truncatio
 
 def test_noise_on_the_grid_has_the_covariance_of_the_paper():
     """Var dW/dt = 10 (sum lambda_k - 1) at every point and E dW(x)dW(y) its Fourier sum; n = 2000, 4.5 errors."""
-    eq = equation("nse", **SMALL)
+    eq = equation("nse", spectrum="paper", **SMALL)
     process: Wiener = eq.wiener()
     dw = process.increments(5, range(2000), 1, 1.0)[:, 0]
     k = torch.arange(-7, 9, dtype=torch.float64)
@@ -334,9 +334,10 @@ def test_default_samples_are_finite(edition, boundary):
 
 
 def test_noise_beyond_the_grid_warns_and_only_then():
-    equation("nse").wiener()
+    for spectrum in ("paper", "reference"):
+        equation("nse", spectrum=spectrum).wiener()
     for spectrum, aliased in (("paper", True), ("reference", False)):  # of the latter |k| <= 12 is all that matters
         eq = equation("nse", truncation=128, spectrum=spectrum)
         assert bool(eq.aliasing_message()) is aliased
     with pytest.warns(AliasingWarning):
-        equation("nse", truncation=128).wiener()
+        equation("nse", truncation=128, spectrum="paper").wiener()

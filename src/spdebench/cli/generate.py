@@ -38,6 +38,10 @@ def generate(
         int | None,
         typer.Option(help="Chunks that are solved at the same time (local: 1; ray: as many as the cluster holds)."),
     ] = None,
+    allow_aliasing: Annotated[
+        bool,
+        typer.Option("--allow-aliasing", help="Make data whose noise has more modes than the grid, as in the paper."),
+    ] = False,
     device: Device = "cpu",
     engine: Engine = "local",
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Estimate size and time; make nothing.")] = False,
@@ -48,7 +52,7 @@ def generate(
     import torch
 
     from spdebench import data
-    from spdebench.data.generate import check_disk, check_folder, check_where
+    from spdebench.data.generate import check_aliasing, check_disk, check_folder, check_where
     from spdebench.equations import EQUATIONS
 
     torch.set_num_threads(1)
@@ -58,6 +62,8 @@ def generate(
     paths = [out / each.file_name for each in files]
     check_where(device, engine)
     missing = [each for each, path in zip(files, paths, strict=True) if not path.exists()]
+    if missing:
+        check_aliasing(chosen, allow_aliasing)
     if missing and not dry_run:
         check_folder(out)
     if missing:
@@ -88,6 +94,7 @@ def generate(
             workers=workers,
             device=device,
             engine=engine,
+            allow_aliasing=allow_aliasing,
             report=report,
             force=force,
         )

@@ -31,7 +31,7 @@ from spdebench.data.store import Writer, open_dataset
 from spdebench.engines import Need, check_engine, check_workers, held, locked, run
 from spdebench.equations import Equation
 from spdebench.equations import equation as named
-from spdebench.errors import AliasingWarning, Damaged, UserError, without_aliasing_warning
+from spdebench.errors import Damaged, UserError, without_aliasing_warning
 from spdebench.files import check_writable, replacing, set_aside
 from spdebench.solvers import simulate
 from spdebench.spec import canonical_json, loads
@@ -69,6 +69,7 @@ def generate(
     workers: int | None = None,
     device: str = "cpu",
     engine: str = "local",
+    allow_aliasing: bool = False,
     report: Report | None = None,
     quiet: bool = False,
     force: bool = False,
@@ -79,7 +80,8 @@ def generate(
     second file, of the members of the law of u given u0 and those increments, for the test part (`Dataset.members`).
 
     ``workers`` is the number of chunks at a time; by default 1 with the engine ``local``, and with ``ray`` as many as
-    the cluster holds. If another process is making the same file, say so (unless ``quiet``) and wait for it. Chunks
+    the cluster holds. Noise that aliases on the grid (edition ``paper``, J above it) is refused unless
+    ``allow_aliasing``. If another process is making the same file, say so (unless ``quiet``) and wait for it. Chunks
     that another version has begun with are an error, unless ``force``: then the file states both versions.
     """
     equation = named(equation) if isinstance(equation, str) else equation
@@ -87,6 +89,8 @@ def generate(
     several = [spec] if members == 1 else [spec, replace(spec, members=members)]
     check_where(device, engine)
     check_workers(workers)
+    if not all(_whole(Path(out) / each.file_name) for each in several):
+        check_aliasing(equation, allow_aliasing)
     paths = [_generate(each, Path(out), workers, device, engine, report, quiet, force) for each in several]
     return paths[0]
 
@@ -110,8 +114,6 @@ def _generate(
         return path
     check_folder(folder)
     check_disk([identity], folder)
-    if message := equation.aliasing_message():
-        warnings.warn(message, AliasingWarning, stacklevel=2)
     if message := equation.caution():
         warnings.warn(message, stacklevel=2)
     with locked(parts, quiet=quiet):
@@ -302,6 +304,12 @@ def check_device(device: str) -> None:
         raise UserError("there is no usable CUDA device on this machine; use --device cpu")
     if (torch.device(device).index or 0) >= (count := torch.cuda.device_count()):
         raise UserError(f"this machine has no device {device}; its last one is cuda:{count - 1}")
+
+
+def check_aliasing(equation: Equation, allowed: bool) -> None:
+    """Raise an error if the noise aliases on the grid and this is not what the caller wants."""
+    if not allowed and (message := equation.aliasing_message()):
+        raise UserError(f"{message}; to make such data, as the paper does, add --allow-aliasing (allow_aliasing=True)")
 
 
 def check_where(device: str, engine: str) -> None:

@@ -78,10 +78,10 @@ class Want:
     """One number: ``metric`` of ``model`` on the test part of ``data`` (several: a mixture), or on ``test``.
 
     ``published`` overrides columns of the published csv where the paper names things differently; None: the paper has
-    no such number. ``optional``: left out where the model cannot work with such data. ``figure_data``: what the records
-    of its runs hold in addition to scores (`figure_data.KINDS`), because a figure shows it. ``learning_rates``: those
-    among which validation chooses after `PILOT_EPOCHS` epochs of seed 0; these pilots are runs with records of their
-    own, and the choice is computed from their records.
+    no such number. ``optional``: left out where the model cannot work with such data. ``ranked``: whether it may be the
+    best of its column. ``figure_data``: what the records of its runs hold in addition to scores (`figure_data.KINDS`),
+    because a figure shows it. ``learning_rates``: those among which validation chooses after `PILOT_EPOCHS` epochs of
+    seed 0; these pilots are runs with records of their own, and the choice is computed from their records.
     """
 
     group: str
@@ -98,6 +98,7 @@ class Want:
     test: Data | None = None
     published: Mapping[str, str] | None = None
     optional: bool = False
+    ranked: bool = True
     figure_data: tuple[str, ...] = ()
     learning_rates: tuple[float, ...] = ()
 
@@ -159,7 +160,9 @@ class Want:
         It is left out if the model does not support the data.
         """
         row = published.title(name)
-        return dataclasses.replace(self, model=name, row=row, config={}, published=None, optional=True, figure_data=())
+        return dataclasses.replace(
+            self, model=name, row=row, config={}, published=None, optional=True, ranked=True, figure_data=()
+        )
 
     def columns(self) -> dict[str, str]:
         """The columns of this number in the published csv."""
@@ -200,6 +203,7 @@ class Cell:
     figure_data: tuple[str, ...] = ()
     leaderboard: bool = False
     pilots: tuple[RunSpec, ...] = ()
+    ranked: bool = True
 
     @property
     def next_runs(self) -> tuple[AnySpec, ...]:
@@ -283,4 +287,5 @@ class Table:
             figure_data=want.figure_data,
             leaderboard=self.leaderboard,
             pilots=pilots,
+            ranked=want.ranked,
         )

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
+from functools import cache
 
 import numpy as np
 
+from spdebench.data import DatasetSpec
 from spdebench.errors import one_line
-from spdebench.paper.base import Cell, Edition, Table, third_party_models
+from spdebench.paper.base import Cell, Edition, Table, dataset_of, third_party_models
 from spdebench.paper.layout import NOTES
 from spdebench.records import Record, Records
 from spdebench.records.record import FINER, FLOOR, INDEPENDENT, TEST
@@ -197,7 +199,28 @@ def fill(table: Table, records: Records, seeds: int = 3, edition: Edition = "pap
 
 def _notes(table: Table, entries: tuple[Entry, ...]) -> tuple[str, ...]:
     rows = {"", *(e.cell.row for e in entries)} if entries else set()
-    return (*table.notes, *(note for row, note in NOTES.items() if row in rows))
+    return (*table.notes, *_aliasing(entries), *(note for row, note in NOTES.items() if row in rows))
+
+
+def _aliasing(entries: tuple[Entry, ...]) -> tuple[str, ...]:
+    """A note if the noise of some data has more modes than their grid."""
+    data = dict.fromkeys(dataset_of(d) for e in entries for run in e.cell.runs[:1] for d in run.datasets)
+    found: dict[str, dict[int, None]] = {}
+    for each in data:
+        if _aliases(each):
+            found.setdefault(each.equation.name, {})[each.equation.truncation] = None
+    if not found:
+        return ()
+    where = "; ".join(f"{name} J = {', '.join(map(str, sorted(levels)))}" for name, levels in found.items())
+    return (
+        f"Aliasing: J exceeds the grid ({where}). Edition paper evaluates the noise at the grid points, where high "
+        "modes alias onto low ones, as in the paper's solver; 'spdebench generate' asks for --allow-aliasing there.",
+    )
+
+
+@cache
+def _aliases(dataset: DatasetSpec) -> bool:
+    return bool(dataset.equation.aliasing_message())
 
 
 def narrowed(filled: Filled, keep: Callable[[Cell], bool]) -> Filled:
@@ -255,8 +278,8 @@ def _group(name: str, entries: tuple[Entry, ...]) -> Group:
 
 
 def _ranked(group: Group, column: str) -> list[Entry]:
-    """Entries of a column, the best first; the solver does not compete."""
-    learned = [e for e in group.column(column) if e.cell.model != SOLVER]
+    """Entries of a column, the best first; the solver and models that know the data's scheme do not compete."""
+    learned = [e for e in group.column(column) if e.cell.model != SOLVER and e.cell.ranked]
     if not learned:
         return []
     order = ranked({k: e.mean for k, e in enumerate(learned)}, learned[0].cell.metric)

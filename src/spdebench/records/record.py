@@ -182,6 +182,11 @@ class Record:
         return None if scored is None else scored.scores.get(metric, MetricValue()).value
 
     @property
+    def knows_scheme(self) -> bool:
+        """Whether the model was given the linear part of the scheme that made the data; such rows are not ranked."""
+        return self.config.get("kernel") == "generator"
+
+    @property
     def equation(self) -> str:
         """Name of the (first) dataset's equation; ``imported`` where the data do not say it."""
         return str(self.datasets[0].get("equation") or "imported")

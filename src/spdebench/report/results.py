@@ -35,7 +35,9 @@ time divided by the model's, both on that device at that batch; a larger batch f
 sample at 100,000, `spdebench bench data`). Reference rows without a published number:
 
 - `mean`: the mean of the training part; `linear`, `trees`: linear regression on the solution of the linear equation
-  and on its trees, with the kernel of the scheme that made the data.
+  and on its trees, with the exact kernel of the equation.
+- `generator's kernel` (linear, trees, DLR-Net, NORS): the model is given the linear part of the scheme that made the
+  data, which is unknown for real data. Such rows are not ranked.
 - `solver`: the solver that made the data, given what a model is given: its error is rounding, or comes from steps and
   points that are not stored or not given.
 - `solver vs fine reference`: distance of the data to the solution with the same noise on a finer grid and step, the

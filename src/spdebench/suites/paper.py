@@ -64,14 +64,31 @@ ROWS: tuple[SuiteRow, ...] = (
         ),
     ),
     SuiteRow("Wave", "wave", ({"boundary": BOUNDARIES, "truncation": J, "kappa": TASKS},)),
-    SuiteRow("NSE", "nse", ({"truncation": J, "kappa": (0.0, 1.0)},)),
-    SuiteRow("Phi42", "phi42", ({"truncation": (2, 8, 32, 64, 128), "kappa": TASKS},)),
-    SuiteRow("Phi43", "phi43", ({},)),
-    SuiteRow("KPZ", "kpz", ({"coupling": (0.5, 0.05), "sigma": (0.1, 1.0), "truncation": J, "kappa": TASKS},)),
+    SuiteRow("NSE", "nse", ({"spectrum": ("paper",), "truncation": J, "kappa": (0.0, 1.0)},)),
+    SuiteRow("Phi42", "phi42", ({"renormalisation": ("paper",), "truncation": (2, 8, 32, 64, 128), "kappa": TASKS},)),
+    SuiteRow("Phi43", "phi43", ({"renormalisation": ("paper",)},)),
+    SuiteRow(
+        "KPZ",
+        "kpz",
+        (
+            {
+                "renormalisation": ("paper",),
+                "coupling": (0.5, 0.05),
+                "sigma": (0.1, 1.0),
+                "truncation": J,
+                "kappa": TASKS,
+            },
+        ),
+    ),
     SuiteRow(
         "Phi41-H", "phi41", ({"basis": ("haar",), "sigma": (1.0,), "truncation": J, "kappa": TASKS},), counted=False
     ),
-    SuiteRow("NSE-D", "nse", ({"boundary": ("dirichlet",), "truncation": J, "kappa": (0.0, 1.0)},), counted=False),
+    SuiteRow(
+        "NSE-D",
+        "nse",
+        ({"spectrum": ("paper",), "boundary": ("dirichlet",), "truncation": J, "kappa": (0.0, 1.0)},),
+        counted=False,
+    ),
 )
 
 

@@ -136,6 +136,14 @@ class Task(Displayed):
         for n in first.grid.points:
             if n % s.stride:
                 raise UserError(f"task: stride={s.stride} does not divide the {n} points stored")
+        if s.stride > 1 and self.equations:
+            kept = first.grid.with_points([n // s.stride for n in first.grid.points])
+            if self.equations[0].series().aliases_on(kept):
+                points = " x ".join(map(str, kept.points))
+                raise UserError(
+                    f"task: stride={s.stride} would keep the noise at {points} points, where its modes alias; generate "
+                    f"such data with points={kept.points[0]} edition=converged, which keeps the low modes of the noise"
+                )
 
     def overview(self) -> tuple[str, TableRows]:
         files = ", ".join(d.path.name for d in self.datasets)

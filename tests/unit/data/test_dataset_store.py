@@ -243,6 +243,20 @@ def test_aliasing_is_reported(changes, aliased):
     assert [w.category for w in caught] == ([AliasingWarning] if aliased else [])
 
 
+def test_data_whose_noise_aliases_are_made_only_if_asked_for(tmp_path):
+    aliased = sb.equation("phi41", points=16, truncation=32, frames=5, steps=5)
+    message = r"33 fourier functions, the grid 16 points.*\(edition=converged does not\).*--allow-aliasing"
+    with pytest.raises(UserError, match=message) as caught:
+        sb.generate(aliased, n=2, out=tmp_path / "data")
+    assert "\n" not in str(caught.value) and not (tmp_path / "data").exists()
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        path = sb.generate(aliased, n=2, out=tmp_path / "data", allow_aliasing=True)
+    assert path.name == sb.DatasetSpec(equation=aliased, n=2).file_name  # the flag is no field of the spec
+    assert sb.generate(aliased, n=2, out=tmp_path / "data") == path  # what is there needs no flag
+    assert sb.generate(aliased.replace(edition="converged"), n=2, out=tmp_path / "data").exists()
+
+
 def test_the_floor_counts_the_transforms_that_are_made():
     eq = sb.equation("phi41", points=16, truncation=8)
     calls = record_transforms(lambda: sb.simulate(eq, 0, range(2)))

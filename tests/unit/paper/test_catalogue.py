@@ -49,7 +49,9 @@ def test_titles_come_from_the_models(outside):
 
 def test_a_model_from_outside_gets_a_row_when_asked(outside):
     rows = [w.row for w in small().with_models([outside]).wants]
-    reference = ["mean", "linear", "trees", "step", "solver", "floor", "solver vs fine reference"]
+    regressions = ["linear", "trees"]
+    given = [f"{name}, generator's kernel" for name in regressions]
+    reference = ["mean", *regressions, "step", *given, "solver", "floor", "solver vs fine reference"]
     assert rows == ["DeepONet", "GT", "elsewhere", *reference]
     assert small().with_models(["gt"]) == small()
     other = want("nspde", data("phi42", points=8, truncation=4, n=20), "xi", group="g", column="c", published=None)

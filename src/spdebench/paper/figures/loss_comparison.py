@@ -11,7 +11,7 @@ TABLE = Table(
     wants=tuple(
         want(
             "nspde",
-            data("phi42", truncation=64, kappa=0.1),
+            data("phi42", renormalisation="paper", truncation=64, kappa=0.1),
             "u0+xi",
             group="",
             row=f"NSPDE, loss {loss}",

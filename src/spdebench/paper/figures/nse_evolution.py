@@ -3,7 +3,7 @@
 from spdebench.paper.base import Table, data
 from spdebench.paper.layout import want
 
-NSE = data("nse", truncation=256, kappa=1.0)
+NSE = data("nse", spectrum="paper", truncation=256, kappa=1.0)
 
 TABLE = Table(
     name="nse-evolution",

@@ -8,7 +8,7 @@ from spdebench.paper.layout import by_metric, want, with_reference_rows
 SETS = {
     "wave": (data("wave", truncation=256), ("fno", "nspde", "gt")),
     "KdV, Q-Wiener": (data("kdv", noise="q_wiener", points=128, truncation=256), ("fno", "nspde", "gt")),
-    "NSE": (data("nse", truncation=256), ("fno", "nspde", "dlr-net", "gt")),
+    "NSE": (data("nse", spectrum="paper", truncation=256), ("fno", "nspde", "dlr-net", "gt")),
 }
 
 

@@ -15,7 +15,7 @@ def search(model: str, title: str, source: str) -> Table:
         wants=tuple(
             want(
                 model,
-                data("phi42", truncation=128),
+                data("phi42", renormalisation="paper", truncation=128),
                 "xi",
                 group="",
                 row=f"{title}, {picard} Picard",

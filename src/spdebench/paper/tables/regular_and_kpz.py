@@ -8,6 +8,8 @@ NSE: Models = {"xi": ("fno", "nspde", "dlr-net"), "u0+xi": ("nspde", "dlr-net")}
 KPZ: Models = {"xi": ("fno", "nspde"), "u0+xi": ("nspde",)}
 KDV: Models = {"xi": ("fno", "nspde", "gt", "dlr-net"), "u0+xi": ("nspde", "gt", "dlr-net")}
 
+KPZ_DATA = data("kpz", renormalisation="paper", coupling=0.5)
+
 TABLE = Table(
     name="wave-kdv-kpz-nse",
     source="tab:wave_kpz_Periodic",
@@ -17,9 +19,9 @@ TABLE = Table(
             *by_truncation(data("kdv", noise="cylindrical", points=128), KDV, label="KdV, cylindrical"),
             *by_truncation(data("kdv", noise="q_wiener", points=128), KDV, label="KdV, Q-Wiener"),
             *by_truncation(data("wave", boundary="periodic"), WAVE, label="wave"),
-            *by_truncation(data("kpz", coupling=0.5, sigma=0.1), KPZ, label="KPZ, sigma 0.1", published={"sigma": ""}),
-            *by_truncation(data("kpz", coupling=0.5, sigma=1.0), KPZ, label="KPZ, sigma 1", published=None),
-            *by_truncation(data("nse"), NSE, label="NSE", kappa=1.0),
+            *by_truncation(KPZ_DATA.having(sigma=0.1), KPZ, label="KPZ, sigma 0.1", published={"sigma": ""}),
+            *by_truncation(KPZ_DATA.having(sigma=1.0), KPZ, label="KPZ, sigma 1", published=None),
+            *by_truncation(data("nse", spectrum="paper"), NSE, label="NSE", kappa=1.0),
             *by_truncation(
                 data("nse", spectrum="reference", scale=162.0),
                 NSE,
@@ -32,12 +34,12 @@ TABLE = Table(
     ),
     notes=(
         "KdV: 128 points; the paper has 128 and 256 and does not say which it shows.",
-        "KPZ: coupling 0.5 as in the table, which does not say sigma; both 0.1 and 1 are shown.",
+        "KPZ: coupling 0.5 as in the table, which does not say sigma; both 0.1 and 1 are shown. The counter-term is "
+        "the printed one (renormalisation=paper), twice the Ito correction: h drifts by a known amount, which fills "
+        "the denominator of the relative error, so that errors fall as J grows.",
         "NSE: for (u0, xi) -> u the varying part of the initial vorticity has full size (kappa 1), as in the text.",
         "NSE, spectrum of the code: noise exp(-alpha |2 pi k|^2) and initial variance as in the authors' code, which "
         "made the published figures; compare those of NSE above with these. With the text's exp(-alpha |k|^2) the "
         "stored 16 x 16 points do not resolve most of the noise.",
-        "Where the noise has more modes than the grid has points (J = 256 in one dimension, J > 64 for NSE) high modes "
-        "alias onto low ones in edition paper, as in the paper's solver.",
     ),
 )

@@ -1,8 +1,8 @@
 """Runs as rows of a leaderboard: runs that differ only in their seed are one row, mean ± s.d.
 
 A *problem* is datasets and task: what scores can be compared on. The best of a problem is, for each metric, the row
-whose mean is nearest to the metric's ideal value; the solver is shown, but does not compete. A problem on which no
-network was trained has no ranks and no best row.
+whose mean is nearest to the metric's ideal value; the solver and models that are given the kernel of the data's scheme
+are shown, but do not compete. A problem on which no network was trained has no ranks and no best row.
 """
 
 from __future__ import annotations
@@ -310,7 +310,7 @@ def _mark_best(problem: Problem) -> None:
     are equal; a metric that one row alone has marks none."""
     if not problem.networks:
         return
-    competing = [row for row in problem.rows if not row.first.solver]
+    competing = [row for row in problem.rows if not row.first.solver and not row.first.record.knows_scheme]
     floor = problem.floor.mean if problem.floor else None
     for metric in metrics_of(competing):
         means = {k: row.scores[metric].mean for k, row in enumerate(competing) if metric in row.scores}
