@@ -93,7 +93,7 @@ def test_planned_run_shown(here, capsys):
     assert "0 to make" in capsys.readouterr().out
     assert call("tiny", *only, "--format", "csv") == 0
     rows = list(csv.DictReader(io.StringIO(capsys.readouterr().out)))
-    assert len(rows) == 16 and all(r["mean"] for r in rows)
+    assert len(rows) == 22 and all(r["mean"] for r in rows)
     assert call("tiny", *only, "--only", "mean,solver", "--format", "csv") == 0
     some = list(csv.DictReader(io.StringIO(capsys.readouterr().out)))
     assert some == [r for r in rows if r["model"] in ("mean", "solver")] and len(some) < len(rows)

@@ -19,7 +19,7 @@ from tiny_tables import made_up
 def test_each_run_once_with_what_is_wanted_of_it(tiny):
     cells = tiny.cells(2)
     jobs = plan.jobs(cells, {})
-    assert len({j.spec.digest for j in jobs}) == len(jobs) == 2 * 2 + 2 * 5
+    assert len({j.spec.digest for j in jobs}) == len(jobs) == 2 * 2 + 2 * 7
     first = next(j for j in jobs if j.spec.model == "deeponet")
     assert set(first.shifts) == {"truncation=8", "fresh"}
     assert all(j.status == "missing" for j in jobs)

@@ -228,7 +228,7 @@ def test_a_row_with_the_generators_kernel_is_shown_and_not_ranked(cells):
     text = headline.block(known)
     assert "| trees | 0.0500 (1) |" in text and "| trees, generator's kernel | 1.0e-05 (1) |" in text
     filled = fill(table(NAME), known)
-    assert filled.best["xi -> u", "J=128"] == "FNO" and filled.significance["xi -> u", "J=128"][1] == "trees"
+    assert filled.best["xi -> u", "J=128"] == ("FNO",) and filled.significance["xi -> u", "J=128"][1] == "trees"
     note = [text for text in filled.notes if "generator's kernel" in text]
     assert len(note) == 1 and all(name in note[0] for name in ("linear", "trees", "DLR-Net", "NORS"))
 
