@@ -73,13 +73,14 @@ def want(model: str, data: Data, inputs: Inputs, **fields: Any) -> Want:
 
     Split and kernel are those of the paper's tables unless ``task`` or ``config`` have others.
     """
-    fields = {"metric": "rel_l2", "published": {}} | fields
+    fields = {"row": title(model), "metric": "rel_l2", "published": {}} | fields
     fields["task"] = {**PAPER_TASK, **fields.get("task", {})}
     if has_kernel(model):
         fields["config"] = {**GENERATOR, **fields.get("config", {})}
         fields["ranked"] = fields["config"]["kernel"] != GENERATOR["kernel"]
-    name = title(model) + ("" if fields.get("ranked", True) else GENERATORS)
-    return Want(model=model, data=(data,), inputs=inputs, **{"row": name} | fields)
+        if not fields["ranked"] and not fields["row"].endswith(GENERATORS):
+            fields["row"] += GENERATORS
+    return Want(model=model, data=(data,), inputs=inputs, **fields)
 
 
 def has_kernel(model: str) -> bool:
