@@ -12,10 +12,10 @@ import torch
 import spdebench as sb
 from spdebench import report
 from spdebench.cli.output import print_table
-from spdebench.data.card import card
 from spdebench.engines import keep_freed_memory
 from spdebench.metrics import PAPER
 from spdebench.records import store as records
+from spdebench.report.card import card
 from spdebench.report.site import build_site
 
 OUT = Path("demo")

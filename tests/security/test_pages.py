@@ -18,7 +18,7 @@ from hypothesis import given
 from fake_records import dataset, record, written
 from html_check import check_site
 from spdebench.data import generate, open_dataset
-from spdebench.data.card import render_card
+from spdebench.report.card import render_card
 from spdebench.equations import equation
 from spdebench.paper.base import Table
 from spdebench.paper.fill import Filled, fill

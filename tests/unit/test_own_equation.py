@@ -12,9 +12,9 @@ import torch
 from torch import Tensor
 
 import spdebench as sb
-from spdebench.data.card import describe_noise
 from spdebench.equations.propagators import Theta
 from spdebench.models.regularity import make_kernel
+from spdebench.report.card import describe_noise
 from spdebench.solvers import Scheme, make_scheme
 from spdebench.tasks import TaskSpec
 

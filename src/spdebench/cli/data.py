@@ -137,11 +137,11 @@ def card(
     device: Device = "cpu",
     as_json: Json = False,
 ) -> None:
-    """Print the dataset card: what the data are, and how far they are from finer solutions."""
+    """Print the dataset card: what the data are, what can be learned from them, and how far they are from the truth."""
     import torch
 
     from spdebench import data as datasets
-    from spdebench.data.card import card_facts, render_card
+    from spdebench.report.card import card_facts, render_card
 
     if samples < 2:
         raise UserError(f"samples must be at least 2 for a standard error, got {samples}")
@@ -217,6 +217,8 @@ def push(
     import torch
 
     from spdebench.data import hub
+    from spdebench.report.card import card as make_card
 
     torch.set_num_threads(1)
-    typer.echo(hub.push(file, hub.Place(repo, revision), private=private, samples=samples))
+    place = hub.Place(repo, revision)
+    typer.echo(hub.push(file, place, card=lambda dataset: make_card(dataset, samples), private=private))

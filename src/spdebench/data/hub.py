@@ -12,14 +12,13 @@ import os
 import re
 import shutil
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, BinaryIO, cast
 from urllib.parse import urlparse
 
-from spdebench.data.card import card_facts, render_card
 from spdebench.data.generate import check_folder
 from spdebench.data.store import Dataset, first_line, open_dataset
 from spdebench.data.verify import check_sums
@@ -210,10 +209,10 @@ class _Counted:
 
 
 # --- push ---------------------------------------------------------------------------------------------------------
-def push(file: str | os.PathLike[str], place: Place, *, private: bool = False, samples: int = 16) -> str:
+def push(file: str | os.PathLike[str], place: Place, *, card: Callable[[Dataset], str], private: bool = False) -> str:
     """Upload a native file, its card beside it and, unless somebody wrote one, the repository's README in one commit;
-    returns the address of the commit. The card is the ``.md`` beside the file if there is one, else it is made, after
-    the repository has answered."""
+    returns the address of the commit. The card is the ``.md`` beside the file if there is one, else ``card`` makes
+    it, after the repository has answered."""
     dataset = open_dataset(file)
     check_sums(dataset)
     path = dataset.path
@@ -224,7 +223,7 @@ def push(file: str | os.PathLike[str], place: Place, *, private: bool = False, s
     with _plain_errors(place, writing=True):
         api.create_repo(place.repo, repo_type="dataset", private=private, exist_ok=True)
         _, known = files(place)
-    text = read_text(beside) if beside.is_file() else render_card(card_facts(dataset, samples))
+    text = read_text(beside) if beside.is_file() else card(dataset)
     with _plain_errors(place, writing=True):
         operations = [add(path.name, path), add(beside.name, text.encode())]
         if _ours(place, known):

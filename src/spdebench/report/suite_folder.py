@@ -13,10 +13,10 @@ from pathlib import Path
 from typing import Any
 
 from spdebench.data import DatasetSpec, generate, open_dataset, verify
-from spdebench.data.card import card
 from spdebench.data.verify import Verification
 from spdebench.errors import UserError
 from spdebench.files import write_text
+from spdebench.report.card import card
 from spdebench.report.figures.solution import plot_solution
 from spdebench.report.style import save
 from spdebench.suites import CORE, Suite, SuiteProblem

@@ -52,7 +52,7 @@ class Floor:
         return max(0.0, self.value - 2 * self.error), self.value + 2 * self.error
 
     def __str__(self) -> str:
-        return f"{self.value:.2g} ± {self.error:.1g}"
+        return f"{self.value:.3g} ± {self.error:.1g}"
 
 
 def floor(

@@ -42,6 +42,7 @@ class ProblemNumbers:
     """
 
     floor: Floor
+    task: TaskSpec
     nonlinearity: float | None = None
     identifiability: float | None = None
     samples: int = 0
@@ -83,7 +84,7 @@ def problem_numbers(
     n = min(samples or MOST_SAMPLES, view.n or len(dataset), MOST_VALUES // math.prod(whole.setting.shape))
     if n < LEAST_SAMPLES:
         word = f"{n} samples are too few for a regression"
-        return ProblemNumbers(found, samples=n, notes={"nonlinearity": word, "identifiability": word})
+        return ProblemNumbers(found, view, samples=n, notes={"nonlinearity": word, "identifiability": word})
     part = Task(dataset, **{**dataclasses.asdict(view), "n": n})
     values: dict[str, float] = {}
     notes: dict[str, str] = {}
@@ -92,7 +93,7 @@ def problem_numbers(
             values[key] = regression_error(build(name, part, **config).to(device), part)
         except UserError as error:
             notes[key] = str(error)
-    return ProblemNumbers(found, **values, samples=n, notes=notes)
+    return ProblemNumbers(found, view, **values, samples=n, notes=notes)
 
 
 def regression_error(model: OperatorModel, task: Task) -> float:

@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 from hub_server import Hub
 
-from spdebench.data import generate, hub, open_dataset
+from spdebench.data import Dataset, generate, hub, open_dataset
 from spdebench.data.hub import Place
 from spdebench.equations import equation
 from spdebench.errors import UserError
@@ -182,15 +182,19 @@ def dataset(tmp_path_factory) -> Path:
     return generate(eq, n=40, out=tmp_path_factory.mktemp("push"))
 
 
+def brief(dataset: Dataset) -> str:
+    return f"# A card\n\n{len(dataset)} samples, of {dataset.equation.title}\n"
+
+
 def test_a_dataset_goes_up_with_its_card_and_comes_back(server, dataset, tmp_path):
     new = Place("owner/new", endpoint=server.address, token="t")
-    address = hub.push(dataset, new, samples=2)
+    address = hub.push(dataset, new, card=brief)
     files = server.repos["owner/new"]
     assert set(files) == {dataset.name, dataset.with_suffix(".md").name, "README.md"}
     assert files[dataset.name] == dataset.read_bytes() and server.lfs  # over LFS
     assert address.endswith(server.commit("owner/new")) and dataset.name in server.messages[0]
     card = files[dataset.with_suffix(".md").name].decode()
-    assert "## Discretisation error" in card and card.rstrip() in files["README.md"].decode()
+    assert card.startswith("# A card") and card.rstrip() in files["README.md"].decode()
     back = hub.get(dataset.stem, new, tmp_path / "back")
     assert np.array_equal(open_dataset(back).u, open_dataset(dataset).u)
 
@@ -199,14 +203,14 @@ def test_the_front_page_is_what_the_hub_reads(server, dataset):
     yaml = pytest.importorskip("yaml")
     new = Place("owner/new", endpoint=server.address, token="t")
     server.repos["owner/new"] = {"first.parquet": b"x", "sub/second.parquet": b"x"}
-    hub.push(dataset, new, samples=2)
+    hub.push(dataset, new, card=brief)
     _, head, body = server.repos["owner/new"]["README.md"].decode().split("---\n", 2)
     values = yaml.safe_load(head)
     named = {c["config_name"]: c["data_files"] for c in values["configs"]}
     assert named == {"first": "first.parquet", "second": "sub/second.parquet", dataset.stem: dataset.name}
     assert values["pretty_name"] and "spdebench" in values["tags"] and hub.MARK in body
     before = server.repos["owner/new"]["README.md"]
-    hub.push(dataset, new, samples=2)
+    hub.push(dataset, new, card=brief)
     assert server.repos["owner/new"]["README.md"] == before  # the same again
 
 
@@ -214,7 +218,7 @@ def test_a_card_that_is_there_is_taken_and_a_readme_of_others_is_left(server, da
     mine = tmp_path / dataset.name
     shutil.copy(dataset, mine)
     mine.with_suffix(".md").write_text("# my own words\n")
-    hub.push(mine, Place(REPO, endpoint=server.address, token="t"))
+    hub.push(mine, Place(REPO, endpoint=server.address, token="t"), card=brief)
     assert server.repos[REPO][mine.with_suffix(".md").name] == b"# my own words\n"
     assert server.repos[REPO]["README.md"] == b"theirs" and NAME in server.repos[REPO]
 
@@ -222,13 +226,13 @@ def test_a_card_that_is_there_is_taken_and_a_readme_of_others_is_left(server, da
 def test_what_cannot_go_up(server, dataset, tmp_path):
     server.token = "secret"
     with pytest.raises(UserError, match="write access"):
-        hub.push(dataset, Place("owner/new", endpoint=server.address), samples=2)
+        hub.push(dataset, Place("owner/new", endpoint=server.address), card=brief)
     damaged = tmp_path / "x.parquet"
     content = bytearray(dataset.read_bytes())
     content[300] ^= 1
     damaged.write_bytes(content)
     with pytest.raises(UserError, match="damaged"):
-        hub.push(damaged, Place("owner/new", endpoint=server.address, token="secret"), samples=2)
+        hub.push(damaged, Place("owner/new", endpoint=server.address, token="secret"), card=brief)
     assert "owner/new" not in server.repos
 
 
@@ -283,9 +287,12 @@ def test_the_server_is_what_we_think(server):
     assert {e["path"]: "lfs" in e for e in tree}[NAME] is True
 
 
-def test_the_network_is_tried_before_a_card_is_computed(server, dataset, monkeypatch):
-    monkeypatch.setattr(hub, "card_facts", lambda *_: pytest.fail("the card was computed first"))
+def test_the_network_is_tried_before_a_card_is_computed(server, dataset):
     server.shutdown()
     server.server_close()
     with pytest.raises(UserError, match=r"cannot be reached.*nothing was uploaded"):
-        hub.push(dataset, Place("me/fresh", endpoint=server.address, token="t"))
+        hub.push(
+            dataset,
+            Place("me/fresh", endpoint=server.address, token="t"),
+            card=lambda _: pytest.fail("the card was computed first"),
+        )

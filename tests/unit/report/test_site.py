@@ -19,7 +19,6 @@ from fake_records import dataset as dataset_spec
 from html_check import Page, check_site, table, text
 from spdebench.cli.main import main
 from spdebench.data import generate, open_dataset
-from spdebench.data.card import render_card
 from spdebench.equations import EQUATIONS, equation
 from spdebench.errors import UserError
 from spdebench.models import MODELS
@@ -27,6 +26,7 @@ from spdebench.paper.base import Table, data
 from spdebench.paper.layout import by_truncation, with_reference_rows
 from spdebench.records import Record
 from spdebench.records.store import add
+from spdebench.report.card import render_card
 from spdebench.report.costs import Point, plot_cost
 from spdebench.report.site import build, build_site, charts, formatting
 from spdebench.report.site.board import Leaderboard, problems_of, rows_of

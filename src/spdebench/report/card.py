@@ -1,4 +1,4 @@
-"""The card of a dataset: what it is, how it was made, how hard it is, and how far it is from the truth."""
+"""The card of a dataset: what it is, how it was made, what can be learned from it, how far it is from the truth."""
 
 from __future__ import annotations
 
@@ -8,10 +8,14 @@ from typing import Any
 import numpy as np
 import torch
 
+from spdebench.data import Dataset
 from spdebench.data.distance import Distance, lost_variance, measure
-from spdebench.data.store import Dataset
 from spdebench.equations import Equation, renormalise
 from spdebench.errors import one_line
+from spdebench.records.summary import number
+from spdebench.tasks import TASK_TEXT
+from spdebench.tasks.floor import Floor
+from spdebench.training.problem import problem_numbers
 
 
 def statistics(dataset: Dataset, block: int = 256) -> dict[str, float]:
@@ -47,6 +51,7 @@ def card_facts(dataset: Dataset, samples: int = 16, device: str = "cpu") -> dict
     eq = dataset.equation
     increments = torch.from_numpy(dataset.read("dw", 0, min(256, len(dataset))))
     return facts | {
+        "problem": problem_numbers(dataset, device=device).to_dict(),
         "identity": dataset.identity,
         "title": eq.title,
         "formula": eq.formula,
@@ -78,7 +83,9 @@ def render_card(facts: dict[str, Any]) -> str:
         f"space), energy mean u² {stats['energy']:.4g}. Largest |u| {stats['largest']:.4g}.",
         "",
     ]
-    return "\n".join(lines + (_floor(facts["distances"]) if "distances" in facts else []))
+    if "problem" in facts:
+        lines += _problem(facts["problem"])
+    return "\n".join(lines + (_errors(facts["distances"]) if "distances" in facts else []))
 
 
 def _word(value: Any) -> str:
@@ -110,7 +117,39 @@ def _about(facts: dict[str, Any]) -> list[str]:
     return [*lines, "", "| field | value |", "|---|---|", *rows, ""]
 
 
-def _floor(distances: dict[str, Any]) -> list[str]:
+_FLOORS = {
+    "exact": "what a model is given determines the solution, up to rounding",
+    "conditional": "the noise that is not stored or not given was drawn {draws} times for each of {truths} samples",
+    "solver": "an upper bound: the error of the solver from what a model is given, on {truths} samples",
+}
+
+
+def _problem(problem: dict[str, Any]) -> list[str]:
+    task, lowest = problem["task"], Floor(**problem["floor"])
+    view = "".join(f", {key}={task[key]}" for key in ("every", "stride") if task[key] > 1)
+
+    def row(key: str, how: str) -> str:
+        value = problem[key]
+        return f"| {key} | {number(value)} | {how if value is not None else _word(problem['notes'].get(key, ''))} |"
+
+    return [
+        "## What can be learned",
+        "",
+        f"Relative L2 errors of the task {TASK_TEXT[task['inputs']]}{view}. *floor* is the error of the best possible "
+        "prediction from what a model is given (± standard error): models within 1.2 of it are equal. A problem with a "
+        "small *nonlinearity* is almost linear. *identifiability* is what remains when a regression has looked for the "
+        f"step of the solver. The regressions used {problem['samples']} samples, split as the task says.",
+        "",
+        "| number | error | how |",
+        "|---|---|---|",
+        f"| floor | {lowest} | {_FLOORS[lowest.kind].format(draws=lowest.draws, truths=lowest.truths)} |",
+        row("nonlinearity", "`linear` with the exact kernel"),
+        row("identifiability", "`step`"),
+        "",
+    ]
+
+
+def _errors(distances: dict[str, Any]) -> list[str]:
     def show(key: str) -> str:
         return str(Distance(**distances[key]))
 
