@@ -18,11 +18,11 @@ from hypothesis import given
 from fake_records import dataset, record, written
 from html_check import check_site
 from spdebench.data import generate, open_dataset
-from spdebench.report.card import render_card
 from spdebench.equations import equation
 from spdebench.paper.base import Table
 from spdebench.paper.fill import Filled, fill
 from spdebench.records import Record
+from spdebench.report.card import render_card
 from spdebench.report.markup import md, tex
 from spdebench.report.site import build, build_site
 from spdebench.report.tables import FORMATS, render
