@@ -311,7 +311,7 @@ def test_hostile_records_neither_run_nor_leave_the_folder(tmp_path):
     pages = check_site(folder)
     assert {p for p in tmp_path.rglob("*") if not p.is_relative_to(folder)} == {tmp_path / "deep"}
     assert len([name for name in pages if name.startswith("runs/")]) == 3
-    page = next(p for p in pages.values() if text(p.all("h1")[0]) == formatting.text(EVIL))
+    page = next(p for p in pages.values() if formatting.text(EVIL) in text(p.all("h1")[0]))
     assert EVIL in text(page.tree)  # shown as it is, as words
     assert not page.all("img") and "49" not in text(page.all("h1")[0])
 
@@ -410,7 +410,7 @@ def test_records_are_read_from_their_folder(tmp_path):
 def test_the_verb_says_what_to_open(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     for line, code, message in (
-        (["report"], 2, "error: no run records in 'results'"),
+        (["report", "--results", "none"], 2, "error: no run records"),
         (["report", "--results", "r", "--out", "pages"], 0, "open pages/index.html"),
         (["report", "--results", "r", "--out", "r"], 2, "error: 'r' is not a site of spdebench"),
     ):

@@ -27,7 +27,7 @@ def equation_picture(name: str) -> str:
         with without_aliasing_warning():
             equation = EQUATIONS[name]()
             if equation.solve_points > equation.points:  # all that was solved, not the points that are stored
-                equation = equation.replace(points=equation.solve_points)
+                equation = equation.replace(points=equation.solve_points, solve_points=equation.solve_points)
             field = simulate(equation, seed=0, samples=[0]).u[0].numpy()
     except UserError:
         return Markup()

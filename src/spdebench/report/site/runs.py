@@ -49,7 +49,7 @@ def _run(
         ("Provenance", "Where and with what it ran", _lines(asdict(record.provenance))),
     ]
     return templates.render(
-        "run.html", f"runs/{run.key}.html", "Leaderboard", run.name, run=run, siblings=siblings, commands=commands,
+        "run.html", f"runs/{run.key}.html", "Leaderboard", run.title, run=run, siblings=siblings, commands=commands,
         charts=_charts(content, run), facts=[entry for entry in facts if entry[2]],
         parts=[part for part in parts if part["scores"]],
     )  # fmt: skip
@@ -92,7 +92,11 @@ def _charts(content: Content, run: ShownRun) -> list[Drawing]:
         end = float(file.times[-1])
         figure = charts.plot_prediction(truth, predicted, end, file.grid, "the first test sample")
         out.append(
-            draw(figure, "prediction", "Truth and prediction on one colour scale, and their difference on a finer one.")
+            draw(
+                figure,
+                "prediction",
+                "Truth and prediction on one colour scale, and their difference on one of its own.",
+            )
         )
     return out
 

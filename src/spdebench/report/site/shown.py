@@ -19,7 +19,7 @@ from spdebench.equations import EQUATIONS, Equation
 from spdebench.errors import UserError
 from spdebench.records import MetricValue, Record, Records
 from spdebench.records.record import FINER
-from spdebench.report.site.formatting import fingerprint, mapping, page_name, real, text
+from spdebench.report.site.formatting import fingerprint, mapping, page_name, real, several, text
 from spdebench.tasks import TASK_TEXT
 from spdebench.training.again import train_command
 from spdebench.training.solver_row import SOLVER, outdated
@@ -137,6 +137,11 @@ class ShownRun:
     @property
     def name(self) -> str:
         return text(self.record.name or self.key)
+
+    @property
+    def title(self) -> str:
+        """Model, data and seed in words."""
+        return f"{self.model} on {several(data.label for data in self.datasets) or text(None)}, seed {self.seed}"
 
     @property
     def inputs(self) -> str:
