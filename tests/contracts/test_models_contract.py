@@ -172,6 +172,40 @@ def test_causality_is_as_declared(name, dim, inputs):
         assert gap.value > 1e-7, "declared as not causal, measured as causal: declare it"
 
 
+@functools.cache
+def tiny(equation: str, noise_type: str) -> tuple[Setting, Batch, torch.Tensor] | None:
+    """Four short samples of a one-dimensional equation; None if it has no such type of noise."""
+    own = {"noise_type": noise_type} if hasattr(sb.EQUATIONS[equation], "noise_type") else {}
+    if noise_type == "multiplicative" and not own:
+        return None
+    one = sb.equation(equation, points=16, truncation=8, frames=8, steps=8, horizon=0.02, kappa=0.1, **own)
+    out = sb.simulate(one, 0, range(4))
+    batch = Batch(out.u0, out.dw, (one,), torch.zeros(4, dtype=torch.long))
+    return TaskSpec(inputs="u0+xi").setting(one), batch, out.u
+
+
+@pytest.mark.parametrize("noise_type", ["additive", "multiplicative"])
+@pytest.mark.parametrize("equation", [n for n in sb.EQUATIONS if sb.EQUATIONS[n].dim == 1])
+def test_every_model_takes_every_equation_or_says_why_not(equation, noise_type):
+    """Four samples are fitted and predicted with finite values; a refusal is one line that names a model instead."""
+    if (known := tiny(equation, noise_type)) is None:
+        return
+    setting, batch, u = known
+    refused = []
+    for name in MODELS:
+        torch.manual_seed(0)
+        try:
+            model = build(name, setting)
+        except UserError as error:
+            assert "\n" not in str(error) and f"model '{name}'" in str(error)
+            refused.append(name)
+            continue
+        if not model.streams:
+            model.calibrate(model.prepare(batch), u)
+            assert torch.isfinite(model.predict(batch)).all(), name
+    assert set(refused) <= {"nspde-s"}
+
+
 @pytest.mark.parametrize("name", [n for n in MODELS if 2 not in MODELS[n].dims])
 def test_refuses_dimensions_it_lacks(name):
     with pytest.raises(UserError, match=rf"model '{name}' works in 1 .* Models for 2-D: .*fno"):

@@ -65,7 +65,6 @@ class OperatorModel(nn.Module):
     dims: ClassVar[tuple[int, ...]] = (1,)
     inputs: ClassVar[tuple[Inputs, ...]] = ("xi", "u0+xi")
     added_inputs: ClassVar[tuple[Inputs, ...]] = ()  # inputs that the paper does not use with this model
-    equations: ClassVar[tuple[str, ...] | None] = None  # None: all
     needs_equation: ClassVar[bool] = False  # prepare or the network needs to know the equation
     causal: ClassVar[bool] = False  # u(t) depends only on noise up to t; a contract test measures it
     any_grid: ClassVar[bool] = False  # it can predict on a grid other than that of the training data
@@ -133,11 +132,6 @@ class OperatorModel(nn.Module):
             tasks = " or ".join(TASK_TEXT[each] for each in cls.inputs)
             raise UserError(
                 f"model '{cls.name}' is for {tasks}, not for {TASK_TEXT[setting.inputs]}; models for that: {fit}"
-            )
-        if cls.equations is not None and (setting.equation is None or setting.equation.name not in cls.equations):
-            fit = ", ".join(n for n in MODELS if n != cls.name and MODELS[n].equations is None) or "none"
-            raise UserError(
-                f"model '{cls.name}' is for {', '.join(cls.equations)}; this is {what}. Models for it: {fit}"
             )
         if cls.needs_equation and setting.equation is None:
             raise UserError(

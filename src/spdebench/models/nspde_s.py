@@ -11,6 +11,7 @@ import torch
 from torch import Tensor
 
 from spdebench.equations import Equation, renormalise
+from spdebench.errors import UserError
 from spdebench.models.base import Features
 from spdebench.models.nspde import NSPDE, NSPDEConfig
 from spdebench.noise import Wiener
@@ -32,10 +33,20 @@ class NSPDES(NSPDE, name="nspde-s"):
 
     title = "NSPDE-S"
     dims = (1, 2)
-    equations = ("phi41", "phi42", "nse", "kpz")  # dissipative linear parts: the variance of X converges
     needs_equation = True
 
     largest: Tensor
+
+    @classmethod
+    def supports(cls, setting: Setting) -> None:
+        super().supports(setting)
+        eq = setting.equation
+        assert eq is not None
+        if eq.order != 1 or eq.multiplicative or eq.symbol(eq.grid).is_complex():
+            raise UserError(
+                f"model '{cls.name}' needs the variance of the linear solution, which is known for equations of first "
+                f"order in time with additive noise and without dispersion; this is {setting.label}. Use nspde instead"
+            )
 
     def __init__(self, setting: Setting, config: NSPDEConfig) -> None:
         super().__init__(setting, config)
