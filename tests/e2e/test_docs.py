@@ -17,7 +17,7 @@ ROOT = Path(__file__).parents[2]
 PAGES = [*sorted(ROOT.glob("*.md")), ROOT / "benchmarks" / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 
 AFTER = {
-    "data.md": """
+    "add-an-equation.md": """
 import spdebench as sb
 eq = sb.equation("fisher", points=32, truncation=8, steps=100, frames=50)
 path = sb.generate(eq, n=4, out="data")

@@ -28,7 +28,7 @@ def test_names_and_did_you_mean():
 
 
 def test_an_equation_of_another_package_is_found_by_the_command(tmp_path):
-    page = Path(__file__).parents[2] / "docs" / "data.md"
+    page = Path(__file__).parents[2] / "docs" / "add-an-equation.md"
     block = re.search(r"```python\n(.*?)```", page.read_text(), flags=re.S)
     assert block
     (tmp_path / "fisher_package.py").write_text(block.group(1))

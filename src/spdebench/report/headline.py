@@ -14,6 +14,8 @@ from spdebench.paper.layout import FINE_REFERENCE
 from spdebench.records import Records
 from spdebench.records.summary import rough
 from spdebench.report.costs import point_of
+from spdebench.report.equation_list import MARKS as equation_marks
+from spdebench.report.equation_list import equation_list
 from spdebench.report.markup import md, md_table
 from spdebench.report.numbers import measured, published
 from spdebench.report.opening import opening, write_figures
@@ -45,6 +47,7 @@ def write(records: Records, readme: Path) -> None:
 
 def filled(text: str, records: Records, name: str = "README") -> str:
     """README with its generated parts."""
+    text = replaced(text, equation_list(), name, equation_marks)
     return replaced(replaced(text, opening(records), name, FIRST), block(records), name)
 
 
