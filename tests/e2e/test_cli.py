@@ -197,6 +197,19 @@ def test_verbs_that_tell(words, capsys):
     assert len(capsys.readouterr().out) > 100
 
 
+def test_models_are_listed_with_formulas_and_shown_with_all_their_settings(capsys):
+    assert call("list", "models", "--json") == 0
+    listed = json.loads(capsys.readouterr().out)["models"]
+    assert all("=" in line.splitlines()[1] for line in listed.values())
+    assert listed["trees"].endswith("tau_i the trees of height 2 (`regularity`)")
+    assert call("show", "ncde-fno", "--json") == 0
+    shown = json.loads(capsys.readouterr().out)["settings"]
+    phi = {row["when"].get("sigma", 0.1): row for row in shown if row["equation"] == "phi41"}
+    assert [phi[sigma]["parameters"] for sigma in (0.1, 1.0)] == [33313, 11729]
+    assert call("show", "ncde-fno") == 0
+    assert "  phi41 sigma=1.0: 11,729 parameters\n" in capsys.readouterr().out
+
+
 def test_truncation_study(tmp_path, capsys):
     picture = tmp_path / "j.svg"
     assert call("plot", "truncation", "phi41", *TINY[:1], *TINY[2:], "-n", "8", "--out", str(picture)) == 0

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import inspect
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -17,6 +18,7 @@ from spdebench.registry import command
 
 if TYPE_CHECKING:
     from spdebench.equations import Equation
+    from spdebench.models import OperatorModel
 
 
 def _lists() -> dict[str, dict[str, str]]:
@@ -31,7 +33,7 @@ def _lists() -> dict[str, dict[str, str]]:
 
     return {
         "equations": {n: f"{EQUATIONS[n].title}: {EQUATIONS[n].formula}" for n in EQUATIONS},
-        "models": {n: f"{MODELS[n].title}: {_first_line(MODELS[n])}" for n in MODELS},
+        "models": {n: "\n".join(_model_lines(MODELS[n])) for n in MODELS},
         "metrics": {n: METRICS[n].formula().splitlines()[0] for n in METRICS},
         "schemes": {n: (SCHEMES[n].__doc__ or "").splitlines()[0] for n in SCHEMES},
         "tables": {t.name: t.title for t in TABLES},
@@ -56,7 +58,7 @@ def list_names(
     for title, entries in chosen.items():
         typer.echo(f"{title}")
         for name, line in entries.items():
-            typer.echo(f"  {name:<22} {line}")
+            typer.echo(f"  {name:<22} " + line.replace("\n", f"\n  {'':<22} "))
 
 
 def show(
@@ -130,6 +132,11 @@ def _equation_facts(equation: Equation) -> dict[str, Any]:
     }
 
 
+def _model_lines(cls: type[OperatorModel]) -> list[str]:
+    """What a model is, and its formula where its file has one."""
+    return [f"{cls.title}: {_first_line(cls)}", *filter(None, [cls.formula()])]
+
+
 def _first_line(cls: type) -> str:
     return (inspect.getdoc(cls) or "").splitlines()[0]
 
@@ -167,10 +174,9 @@ def _show_model(name: str, overrides: list[str], as_json: bool) -> None:
     if cls.trainable:
         typer.echo("\nparameters (a complex number counts once; real: twice)")
         print_table([_count_row(row) for row in facts["counts"]])
-        typer.echo("\nsettings")
-        for row in _settings(name):
-            config, training = (" ".join(f"{k}={v}" for k, v in row[part].items()) for part in ("config", "training"))
-            typer.echo(f"  {row['equation']:<6} {config}\n  {'':<6} {training}\n  {'':<6} ({row['source']})")
+        typer.echo("\nsettings: those of the default dataset of each equation, and when others apply")
+        for line in _settings_lines(facts["settings"]):
+            typer.echo(line)
     typer.echo(f"\nnext: {command(f'train {name} DATA')}")
 
 
@@ -183,28 +189,50 @@ def _count_row(row: dict[str, Any]) -> dict[str, Any]:
 
 
 def _settings(name: str) -> list[dict[str, Any]]:
-    """The configuration and training that a model gets on each equation's default dataset, with its source."""
-    from spdebench.equations import EQUATIONS, equation
-    from spdebench.models import MODELS
-    from spdebench.tasks import default_setting, recommended
+    """The settings that a model gets on each equation's default dataset and where they are others, with their source.
 
-    rows = []
+    ``when`` names the fields of the equation for which they hold; empty: its defaults, and all that is not listed.
+    """
+    from spdebench.equations import EQUATIONS, equation
+    from spdebench.errors import without_aliasing_warning
+    from spdebench.models import MODELS, build
+    from spdebench.tasks import default_setting, recommended
+    from spdebench.tasks.defaults import conditions
+
+    rows: list[dict[str, Any]] = []
     for each in EQUATIONS:
-        setting = default_setting(equation(each))
-        try:
-            MODELS[name].supports(setting)
-        except UserError:
-            continue
-        advice = recommended(name, setting)
-        rows.append(
-            {
-                "equation": each,
+        for when in ({}, *conditions(name, each)):
+            with without_aliasing_warning():
+                setting = default_setting(equation(each, **when))
+            try:
+                MODELS[name].supports(setting)
+            except UserError:
+                continue
+            advice = recommended(name, setting)
+            found = {
                 "config": dataclasses.asdict(MODELS[name].configure(setting, {})),
                 "training": advice.training,
                 "source": "; ".join(advice.sources),
+                "parameters": build(name, setting).counts()["parameters"],
             }
-        )
+            here = [row for row in rows if row["equation"] == each]
+            if not any({key: row[key] for key in found} == found for row in here):
+                rows.append({"equation": each, "when": when, **found})
     return rows
+
+
+def _settings_lines(rows: list[dict[str, Any]]) -> Iterator[str]:
+    """Equal settings together: on which data and with how many parameters, the model, the training, the source."""
+    from spdebench.training.overrides import as_arguments
+
+    groups: dict[tuple[str, ...], dict[int, list[str]]] = {}
+    for row in rows:
+        when, config, training = (as_arguments(row[part]) for part in ("when", "config", "training"))
+        group = groups.setdefault((config, training, row["source"]), {})
+        group.setdefault(row["parameters"], []).append(f"{row['equation']} {when}".strip())
+    for (config, training, source), by_count in groups.items():
+        data = "; ".join(f"{', '.join(names)}: {count:,} parameters" for count, names in by_count.items())
+        yield f"  {data}\n    {config}\n    {training}\n    ({source})"
 
 
 def _show_scheme(name: str, overrides: list[str], as_json: bool) -> None:

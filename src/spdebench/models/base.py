@@ -11,6 +11,7 @@ frozen dataclass) and one model class; declaring the class registers it.
 from __future__ import annotations
 
 import dataclasses
+import sys
 from abc import abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -85,6 +86,19 @@ class OperatorModel(nn.Module):
         super().__init__()
         self.supports(setting)
         self.setting, self.config = setting, config
+
+    @classmethod
+    def formula(cls) -> str:
+        """The formula with which the model's file opens: after ``Name:  ``, or its first indented line; else ``""``.
+
+        Where a file has several models, each has a line that begins with its name.
+        """
+        lines = (sys.modules[cls.__module__].__doc__ or "").splitlines() or [""]
+        if ":  " in lines[0]:
+            return lines[0].partition(":  ")[2].rstrip(".")
+        formulas = [line.strip() for line in lines if line.startswith("    ")]
+        own = [line.removeprefix(cls.name).strip() for line in formulas if line.split()[0] == cls.name]
+        return next(iter(own or formulas), "").rstrip(",")
 
     # --- what a subclass defines ------------------------------------------------------------------------------------
     @abstractmethod

@@ -33,6 +33,13 @@ def _fits(entry: dict[str, Any], equation: Equation | None) -> bool:
     return all(equation is not None and getattr(equation, k, None) == v for k, v in entry.get("when", {}).items())
 
 
+def conditions(model: str, equation: str) -> list[dict[str, Any]]:
+    """The field values of an equation for which a model has settings of its own: ``[{"sigma": 1.0}]``."""
+    entries = [e for e in _table().get("setting", []) if e["model"] == model and "when" in e]
+    found = [e["when"] for e in entries if equation in e.get("equations", [equation])]
+    return [when for k, when in enumerate(found) if when not in found[:k]]
+
+
 def subsampling(equation: Equation) -> dict[str, int]:
     """``every`` and ``stride`` for datasets of this equation; empty if all frames and points are used.
 
