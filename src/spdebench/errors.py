@@ -93,6 +93,9 @@ def without_aliasing_warning() -> Iterator[None]:
 def did_you_mean(name: str, choices: Iterable[str]) -> str:
     """``"; did you mean 'phi42'?"``, all of them where several are as near, or the list of choices when none is."""
     known = sorted(set(choices))
+    longer = [f"'{each}'" for each in known if len(name) > 3 and each.startswith(name)]
+    if 1 < len(longer) < 9:
+        return f"; did you mean {', '.join(longer[:-1])} or {longer[-1]}?"
     near = difflib.get_close_matches(name, known, n=max(1, len(known)), cutoff=0.5)
     if near:
         ratios = [difflib.SequenceMatcher(None, each, name).ratio() for each in near]

@@ -1,6 +1,7 @@
 """README's commands run as they are printed, in the order of the page, in a shell that has nothing but HOME and PATH.
 
-The shell starts in an empty folder with a virtual environment ``.venv``, which README's own line activates.
+The shell starts in an empty folder with a virtual environment ``.venv``, which README's own line activates. It inherits
+the number of threads that the Makefile sets for all tests, which share the cores of a machine.
 """
 
 from __future__ import annotations
@@ -60,7 +61,7 @@ def folder(tmp_path: Path) -> Path:
 
 
 def in_a_fresh_shell(lines: list[str], folder: Path) -> tuple[int, str]:
-    clean = {"HOME": str(folder), "PATH": os.defpath}
+    clean = {"HOME": str(folder), "PATH": os.defpath, "OMP_NUM_THREADS": os.environ.get("OMP_NUM_THREADS", "1")}
     done = subprocess.run(
         ["bash", "-e", "-x"], input="\n".join(lines), cwd=folder, env=clean, text=True, stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,

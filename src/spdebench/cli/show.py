@@ -91,6 +91,8 @@ def show(
     if name in SCHEMES and name not in EQUATIONS:
         _show_scheme(name, overrides or [], as_json)
         return
+    if Path(name).is_dir():
+        raise UserError(f"{name} is a folder, but not that of a run: give one run, such as {name}/fno-phi41-0123456789")
     if name not in EQUATIONS:
         raise UnknownName("equation, model, metric or scheme", name, [*EQUATIONS, *MODELS, *METRICS, *SCHEMES])
     chosen = spec.build(EQUATIONS[name], spec.parse_overrides(overrides or []), name)

@@ -8,6 +8,7 @@ from typing import Any
 import typer
 
 from spdebench.cli.output import print_json, print_table
+from spdebench.display import cell
 from spdebench.errors import UserError
 from spdebench.models.step import StepModel
 from spdebench.models.step.report import table
@@ -50,7 +51,7 @@ def show_run(path: str, as_json: bool, picture: Path | None) -> None:
             typer.echo(f"  {'tried':<8} " + f"\n  {'':<8} ".join(f"{error:.3g}  {label}" for label, error in value))
         else:
             words = " ".join(f"{k}={v}" for k, v in value.items()) if isinstance(value, dict) else value
-            typer.echo(f"  {key:<8} {'; '.join(words) if isinstance(words, list) else words}")
+            typer.echo(f"  {key:<8} {'; '.join(words) if isinstance(words, list) else cell(words)}")
     if rows:
         typer.echo(
             "\ncoefficients c_j(k) of the first stage, 95 % intervals over samples, and the values of the solver"

@@ -39,7 +39,7 @@ def describe_noise(equation: Equation) -> str:
     series = equation.series()
     text = f"{equation.noise_label}, {series.functions} {equation.basis} functions (J={equation.truncation})"
     if message := equation.aliasing_message():
-        text += f". FOLDED: {message}"
+        text += f". ALIASED: {message}"
     return f"{text}. {message}" if (message := equation.caution()) else text
 
 

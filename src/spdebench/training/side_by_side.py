@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -142,7 +143,8 @@ def _find(run: str | Path, known: Records) -> tuple[Record, Scores]:
             raise UserError(f"{name} is the solver that made the data, so its error is 0; compare runs of models")
         if name in (record.name, record.digest):
             return record, _scores(record)
-    near = did_you_mean(name, (record.name for record in known.values()))
+    names = [record.name for record in known.values()]
+    near = did_you_mean(name, names) if difflib.get_close_matches(name, names) else ""
     raise UserError(f"no such run: {run} (neither the folder of a run nor the name of a record){near}")
 
 

@@ -51,7 +51,7 @@ def _dataset(content: Content, templates: Templates, data: ShownDataset) -> Page
     known = data.known
     return templates.render(
         "dataset.html", f"datasets/{data.key}.html", "Datasets", data.label, script=True, data=data, equation=known,
-        folding=known.aliasing_message() if known else "",
+        aliasing=known.aliasing_message() if known else "",
         spec={formatting.text(key): formatting.text(value) for key, value in identity.items()},
         mean=_mark(row for row in alone if row.first.record.model == "mean"),
         finer=_mark(row for row in alone if row.first.solver), main=MAIN, floor=tables[0] if tables else None,
