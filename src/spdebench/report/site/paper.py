@@ -37,9 +37,10 @@ def table_pages(content: Content, templates: Templates) -> Iterator[Page]:
         groups = [_group(filled, group, runs, f"g{k}") for k, group in enumerate(filled.groups)]
         missing = [(command, _names(entries)) for command, entries in filled.missing().items()]
         figure, lacking = _figure(content, filled)
+        published = any(entry.cell.published is not None for entry in filled.entries)
         yield templates.render(
             "table.html", f"tables/{name}", "Tables", heading(filled), script=True, filled=filled, groups=groups,
-            missing=missing, figure=figure, lacking=lacking,
+            missing=missing, figure=figure, lacking=lacking, published=published,
         )  # fmt: skip
 
 

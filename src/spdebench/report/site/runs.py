@@ -91,13 +91,8 @@ def _charts(content: Content, run: ShownRun) -> list[Drawing]:
         truth, predicted, file = sample
         end = float(file.times[-1])
         figure = charts.plot_prediction(truth, predicted, end, file.grid, "the first test sample")
-        out.append(
-            draw(
-                figure,
-                "prediction",
-                "Truth and prediction on one colour scale, and their difference on one of its own.",
-            )
-        )
+        caption = "Truth and prediction on one colour scale, and their difference on one of its own."
+        out.append(draw(figure, "prediction", caption))
     return out
 
 
