@@ -71,8 +71,12 @@ def test_the_solvers_coefficients_of_phi41_by_hand():
 
 
 def test_transport_is_found_in_navier_stokes():
-    """u and dw within 1 % and the two products of v.grad u within 5 % on the modes that carry most of the noise."""
-    fields = {"spectrum": "reference", "points": 16, "solve_points": 16, "truncation": 8, "frames": 20, "steps": 20}
+    """u, dw and the two products of v.grad u within 1 % on the modes 1 <= k <= 4, which carry most of the noise.
+
+    The solver's product leaves out modes of u beyond a third of the points (two thirds rule), the dictionary's does
+    not: on 16 points, where that cut is at k = 5, mode 4 is off by 3 %; on 24 points, with the cut at 7, by 0.3 %.
+    """
+    fields = {"spectrum": "reference", "points": 24, "solve_points": 24, "truncation": 8, "frames": 20, "steps": 20}
     equation = sb.equation("nse", **fields, horizon=0.02, scale=162.0, kappa=1.0)
     out = sb.simulate(equation, 0, range(40))
     setting, paths = TaskSpec(inputs="u0+xi").setting(equation), Paths(out.u, out.dw)
@@ -81,9 +85,9 @@ def test_transport_is_found_in_navier_stokes():
     stage = made.stepper.maps[-1].stages[0]
     found = {t.name: w for t, w in zip(stage.terms, stage.weights, strict=True)}
     exact = generator_values(setting)
-    for name, bar in {"u": 0.01, "dw": 0.01, "(inv u)_x u_y": 0.05, "(inv u)_y u_x": 0.05}.items():
+    for name in ("u", "dw", "(inv u)_x u_y", "(inv u)_y u_x"):
         gap = (found[name] - exact[name]).abs() / exact[name].abs()
-        assert float(gap[1:3, 1:3].max()) < bar, name
+        assert float(gap[1:5, 1:5].max()) < 0.01, name
 
 
 def test_a_wrong_dictionary_misses_the_bar():

@@ -9,7 +9,7 @@ from typing import Any
 from spdebench.errors import unknown
 from spdebench.timing import one_thread, timed
 
-CASES: tuple[str, ...] = ("fno", "nspde", "wno", "ncde", "dlr_net", "features")
+CASES: tuple[str, ...] = ("fno", "nspde", "wno", "ncde", "dlr_net", "features", "step")
 
 
 def measure(only: str = "", rounds: int = 5) -> list[dict[str, Any]]:
