@@ -102,8 +102,8 @@ declare(
         "{problems:.0f} problems; the table shows one problem of each group, and all on which a network is better.",
         follows="The data hold every step of the solver, the whole noise and every point. Then the next frame is a "
         "function of the last one and of one increment, and the task is to identify that function. Report `step` in "
-        "every table. To ask more of a network, store frames far apart, hide part of the noise, or test on other "
-        "grids, horizons and noise levels.",
+        "every table ([models.md](models.md) says where it fails, and why). To ask more of a network, store "
+        "frames far apart, hide part of the noise, or test on other grids, horizons and noise levels.",
         uses=("fresh data", "run records", "published numbers"),
         compute=step,
         on_file=OnFile(
