@@ -46,8 +46,8 @@ def floors(given: Sources) -> Found:
             shown |= {"problems with two or more such": counts["tied"], "below the floor": counts["impossible"]}
             rows.append({"table": table.name, **shown, "for example": example})
             totals.update(counts)
-    names = ("published", "below", "tied", "problems", "impossible")
-    return Found(numbers | {key: float(totals[key]) for key in names}, rows)
+    counted = ("published", "below", "tied", "problems", "impossible")
+    return Found(numbers | {key: float(totals[key]) for key in counted}, rows)
 
 
 @dataclass(frozen=True)
@@ -93,8 +93,8 @@ declare(
         "{distance_a:.4f} at sigma 0.1 and {distance_b:.3f} at sigma 1. In all tables, without the columns whose noise "
         "is aliased, {below:.0f} of {published:.0f} published relative L2 errors are smaller than this distance of "
         "their data, and on {tied:.0f} of {problems:.0f} problems two or more are: their order says nothing about the "
-        "SPDE. {impossible:.0f} are smaller than the floor, the error of the best prediction from the noise that a model "
-        "is given: there the published data or targets must be others (NSE: the noise of the code).",
+        "SPDE. {impossible:.0f} are smaller than the floor, the error of the best prediction from the noise that a "
+        "model is given: there the published data or targets must be others (NSE: the noise of the code).",
         follows="A model below the discretisation error has fitted the numerical scheme. Print both numbers in each "
         "column, call models within 1.2 of the floor or below the discretisation error equal, and use edition "
         "`converged` to compare good models. `spdebench data card FILE` measures them for a dataset.",
