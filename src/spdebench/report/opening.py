@@ -1,7 +1,8 @@
 """The first screen of README, from records: three sentences, and a figure of error against cost in two colour schemes.
 
 The figure shows phi41 on the circle at J = 128, xi -> u, sigma 1. A network has two dots at the time of our
-implementation: its published error (hollow) and ours (full). What has no time on the device is a line.
+implementation: its published error (hollow) and ours (full). A star marks models that are given the kernel of the
+solver. What has no time on the device is a line.
 """
 
 from __future__ import annotations
@@ -17,10 +18,10 @@ from typing import TYPE_CHECKING, Any, Literal
 from spdebench.models import MODELS
 from spdebench.paper.catalogue import table
 from spdebench.paper.fill import Group, fill
-from spdebench.paper.layout import FINE_REFERENCE
+from spdebench.paper.layout import FINE_REFERENCE, GENERATORS
 from spdebench.records import Records
 from spdebench.records.solver_times import large_batches
-from spdebench.records.summary import MAIN
+from spdebench.records.summary import MAIN, median
 from spdebench.report.markup import paragraph
 from spdebench.report.style import BLUE, GREEN, GREY, INK, ORANGE, log_axis, save, styled
 from spdebench.training.solver_row import SOLVER
@@ -80,15 +81,21 @@ def dots(records: Records) -> list[Dot]:
             found += _solver(group, entry.mean) if row == FINE_REFERENCE else []
         else:
             kind: Kind = "network" if MODELS[model].trainable else "regression"
-            found.append(Dot(row, kind, entry.mean, entry.cell.published, entry.inference_ms))
+            name, time = row.replace(GENERATORS, "*"), entry.inference_ms or _time(group, model)
+            found.append(Dot(name, kind, entry.mean, entry.cell.published, time))
     floor = group.numbers(COLUMN).floor
     return [*found, *([Dot("floor: what the given noise allows", "floor", floor)] if floor else [])]
+
+
+def _time(group: Group, model: str) -> float | None:
+    """The time of another row of the model: the kernel, in which they differ, changes no cost."""
+    return median(e.inference_ms for e in group.column(COLUMN) if e.cell.model == model)
 
 
 def _solver(group: Group, distance: float) -> list[Dot]:
     """The discretisation error of the data as a line, and on it the solver at batch 100 and at the large batch."""
     times = [e.inference_ms for e in group.column(COLUMN) if e.cell.model == SOLVER and e.inference_ms]
-    out = [Dot("discretisation error of the data", "data", distance)]
+    out = [Dot("discretisation error", "data", distance)]
     if times:
         large = large_batches()["phi41"]
         out.append(Dot("solver", "solver", distance, time=statistics.median(times)))
@@ -116,9 +123,9 @@ def sentences(found: Sequence[Dot]) -> list[str]:
         below = sum(value < distance for value in published.values())
         lines.append(
             f"On {TITLE}, a regression of one time step that is not told the equation has an error of "
-            f"{step.error:.0e}, the best published network ({best}) {published[best]:g}, and the data themselves are "
-            f"{distance:.2g} away from a finer solution with the same noise: {below} of the {len(published)} published "
-            "errors are smaller than that."
+            f"{step.error:.0e}, the best published network ({best.rstrip('*')}) {published[best]:g}, and the data "
+            f"themselves are {distance:.2g} away from a finer solution with the same noise: {below} of the "
+            f"{len(published)} published errors are smaller than that."
         )
     lines.append(
         "Every number is computed from committed run records; [docs/findings.md](docs/findings.md) says what follows."
@@ -176,6 +183,7 @@ def plot_opening(found: Sequence[Dot], palette: Palette) -> Figure:
     if timed:
         times = [d.time for d in timed if d.time]
         axes.set_xlim(min(times) / 1.8, max(times) * 9)  # room for the names on the right
+    axes.set_ylim(bottom=axes.get_ylim()[0] / 3)  # room for a name below the lowest line
     for dot in (d for d in found if not d.time):
         axes.axhline(dot.error, color=palette.of(dot.kind), linewidth=1.1, linestyle=(0, (5, 3)), zorder=1)
     figure.draw_without_rendering()
@@ -187,6 +195,7 @@ def _key(figure: Figure, palette: Palette) -> None:
     """What the marks mean, in one line under the title."""
     words: list[tuple[str, str]] = [("● ours", palette.network), ("○ published", palette.network)]
     words += [("■ no network", palette.regression), ("◆ solver", palette.solver)]
+    words += [("* given the kernel of the solver", palette.ink)]
     left = 0.02
     for word, colour in words:
         text = figure.text(left, 0.925, word, fontsize=11, va="top", color=colour, fontfamily="DejaVu Sans")
@@ -212,17 +221,42 @@ def _name(axes: Axes, found: Sequence[Dot], palette: Palette) -> None:
             color=palette.network, zorder=5, bbox={"facecolor": palette.paper, "edgecolor": "none", "pad": 0.8},
             arrowprops={"arrowstyle": "-", "color": palette.faint, "linewidth": 0.6, "shrinkA": 0, "shrinkB": 4},
         )  # fmt: skip
-    low = axes.get_xlim()[0]
-    for dot in (d for d in found if d.kind != "network"):
-        words, place, shift, across = dot.name, (dot.time or low, dot.error), (9, 0), "center"
-        if dot.kind == "solver":
-            shift = (9, 9)
-        elif not dot.time:
-            words += "" if dot.kind in ("data", "floor") else " (time on this GPU not measured)"
-            shift, across = ((6, 4), "bottom") if dot.kind == "floor" else ((6, -4), "top")
-        axes.annotate(
-            words, place, shift, textcoords="offset points", va=across, fontsize=11, color=palette.of(dot.kind)
-        )
+    taken = _marks(axes, found)
+    for dot in sorted((d for d in found if d.kind != "network"), key=lambda d: (not d.time, d.kind == "regression")):
+        taken.append(_beside(axes, dot, palette, taken))
+
+
+def _marks(axes: Axes, found: Sequence[Dot]) -> list[Any]:
+    """Boxes of the dots, which no name may touch."""
+    from matplotlib.transforms import Bbox
+
+    places = [(d.time, value) for d in found if d.time for value in (d.error, d.published) if value]
+    return [Bbox.from_bounds(x - 5, y - 5, 10, 10) for x, y in axes.transData.transform(places)] if places else []
+
+
+def _beside(axes: Axes, dot: Dot, palette: Palette, taken: Sequence[Any]) -> Any:
+    """Write a name at the first place next to its mark (or along its line) that is free; returns its box."""
+    words, anchor = dot.name, (dot.time or axes.get_xlim()[0], dot.error)
+    options: list[tuple[tuple[int, int], str, str]] = [
+        ((9, 0), "left", "center"), ((7, 12), "left", "center"), ((7, -12), "left", "center"),
+        ((-9, 0), "right", "center"), ((-7, -12), "right", "center"), ((-7, 12), "right", "center"),
+    ]  # fmt: skip
+    if dot.kind == "solver":
+        options = options[1:]
+    elif not dot.time:
+        words += "" if dot.kind in ("data", "floor") else " (time on this GPU not measured)"
+        up = ((6, 4), "left", "bottom")
+        options = [up] if dot.kind == "floor" else [((6, -7), "left", "top"), up]
+    for shift, across, along in options:
+        note = axes.annotate(
+            words, anchor, shift, textcoords="offset points", ha=across, va=along, fontsize=11,
+            color=palette.of(dot.kind),
+        )  # fmt: skip
+        box = note.get_window_extent()
+        if not any(box.overlaps(other) for other in taken) or (shift, across, along) == options[-1]:
+            break
+        note.remove()
+    return box
 
 
 def _column(axes: Axes, found: Sequence[Dot], gap: float = 15.0) -> list[tuple[Dot, float]]:

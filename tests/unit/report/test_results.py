@@ -240,7 +240,7 @@ def test_the_first_screen_has_every_row_with_a_record():
     known |= recorded(cells, {"solver": 1e-8}, shifts=shifts, inference_ms=2.0)
     found = {d.name: d for d in opening.dots(known)}
     large = f"solver, batch {large_batches()['phi41'].samples:,}"
-    lines = {"discretisation error of the data", "floor: what the given noise allows"}
+    lines = {"discretisation error", "floor: what the given noise allows"}
     assert set(found) == {"FNO", "trees", "step", "solver", large, *lines}
     assert found["FNO"].published == 0.16 and found["solver"].error == found[large].error == 0.0625
     assert found["solver"].time == 2.0 and found["step"].time is None
