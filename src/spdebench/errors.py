@@ -74,6 +74,10 @@ def needs_extra(what: str, extra: str) -> UserError:
     return UserError(f"{what} needs the package {package}, which is not installed: pip install '{EXTRAS[extra]}'")
 
 
+class NoiseWarning(UserWarning):
+    """What the noise of a spec means is unusual: `Equation.caution`."""
+
+
 class AliasingWarning(UserWarning):
     """The noise has more modes than the grid resolves, so high modes alias onto low ones."""
 

@@ -10,9 +10,11 @@ import torch
 from scipy.integrate import solve_ivp
 from strong import assert_order, final, paths_at, slope
 
+from spdebench.data.generate import generate
 from spdebench.equations import Phi41
 from spdebench.equations.allen_cahn import AllenCahn
-from spdebench.errors import UserError
+from spdebench.errors import NoiseWarning, UserError
+from spdebench.report.card import describe_noise
 from spdebench.solvers import simulate, solve
 
 START = 0.5
@@ -134,8 +136,12 @@ def test_additive_noise_is_that_of_phi41():
     assert float(simulate(AllenCahn(noise_type="additive"), 0, range(8)).u.abs().max()) > 1
 
 
-def test_white_noise_is_warned_of_where_its_correction_diverges():
+def test_white_noise_is_warned_of_where_its_correction_diverges(tmp_path):
     white = {"noise": "cylindrical"}
+    small = AllenCahn(**white, points=8, truncation=4, frames=4, steps=4, horizon=0.02)
+    with pytest.warns(NoiseWarning, match=r"allen_cahn: .* grows with J"):
+        generate(small, n=1, out=tmp_path)
+    assert "grows with J" in describe_noise(small)
     for edition in ("paper", "converged"):
         assert "fixed J only; use calculus=ito or noise=q_wiener" in AllenCahn(**white, edition=edition).caution()
     for fields in ({**white, "calculus": "ito"}, {**white, "noise_type": "additive"}, {"edition": "converged"}):

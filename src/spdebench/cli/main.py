@@ -31,7 +31,7 @@ from spdebench.cli import (
     train,
 )
 from spdebench.engines import is_out_of_memory, keep_freed_memory
-from spdebench.errors import AliasingWarning, DamagedWarning, RenamedWarning, UserError, one_line
+from spdebench.errors import AliasingWarning, DamagedWarning, NoiseWarning, RenamedWarning, UserError, one_line
 from spdebench.interrupts import exit_code
 from spdebench.registry import WITH, extend
 from spdebench.version import __version__
@@ -166,9 +166,8 @@ def _fail(message: str) -> NoReturn:
 
 
 def _one_line(message: Any, category: type[Warning], filename: str, lineno: int, *rest: Any) -> None:
-    origin = (
-        "" if issubclass(category, AliasingWarning | DamagedWarning | RenamedWarning) else f" ({filename}:{lineno})"
-    )
+    ours = issubclass(category, AliasingWarning | DamagedWarning | NoiseWarning | RenamedWarning)
+    origin = "" if ours else f" ({filename}:{lineno})"
     sys.stderr.write(f"warning: {message}{origin}\n")
 
 

@@ -125,6 +125,8 @@ def _equation_facts(equation: Equation) -> dict[str, Any]:
         "trace of Q": None if equation.aliasing_message() else equation.wiener().trace,
         "stored sample": size(identity.sample_bytes),
     }
+    if message := equation.caution():
+        derived["caution"] = message
     return {
         "name": equation.name,
         "formula": equation.formula,

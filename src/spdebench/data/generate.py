@@ -31,7 +31,7 @@ from spdebench.data.store import Writer, open_dataset
 from spdebench.engines import Need, check_engine, check_workers, held, locked, run
 from spdebench.equations import Equation
 from spdebench.equations import equation as named
-from spdebench.errors import Damaged, UserError, without_aliasing_warning
+from spdebench.errors import Damaged, NoiseWarning, UserError, without_aliasing_warning
 from spdebench.files import check_writable, replacing, set_aside
 from spdebench.solvers import simulate
 from spdebench.spec import canonical_json, loads
@@ -115,7 +115,7 @@ def _generate(
     check_folder(folder)
     check_disk([identity], folder)
     if message := equation.caution():
-        warnings.warn(message, stacklevel=2)
+        warnings.warn(message, NoiseWarning, stacklevel=2)
     with locked(parts, quiet=quiet):
         _sweep_up(path)
         if not _whole(path, repair=True):  # otherwise the process that had the lock has made it
