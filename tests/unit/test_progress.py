@@ -1,4 +1,4 @@
-"""Progress bars: drawn on a terminal only, nested in one display, and never in the way of what a command prints."""
+"""Progress bars: on a terminal or in a notebook, nested in one display, never in the way of what a command prints."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import os
 import pty
 import subprocess
 import sys
+import types
 
 from spdebench import progress
 from spdebench.progress import Progress
@@ -71,3 +72,34 @@ def test_what_was_found_done_does_not_enter_the_rate(monkeypatch):
     bar.skip(500)
     bar.advance(100)
     assert bar.text("max|u| 2") == "600/1000 samples  10/s  0:40 left  max|u| 2"
+
+
+def test_without_a_terminal_there_is_a_line_per_minute(monkeypatch, capsys):
+    clock = iter(range(0, 10_000, 25))  # seconds: each look at the clock is 25 later
+    monkeypatch.setattr(progress.time, "monotonic", lambda: float(next(clock)))
+    for enabled, least in ((None, 2), (False, 0)):
+        with Progress(10, "samples", enabled=enabled) as bar:
+            for _ in range(10):
+                bar.advance()
+        lines = capsys.readouterr().err.splitlines()
+        assert least <= len(lines) <= 5 * least and all("/10 samples" in line for line in lines)
+
+
+def test_in_a_notebook_there_is_a_bar(monkeypatch):
+    shown = []
+
+    class Handle:
+        def update(self, bar):
+            shown.append(bar._repr_html_())
+
+    kernel = type("ZMQInteractiveShell", (), {})()
+    ipython = types.ModuleType("IPython")
+    ipython.get_ipython = lambda: kernel
+    ipython.display = types.ModuleType("IPython.display")
+    ipython.display.display = lambda bar, display_id: Handle()
+    monkeypatch.setitem(sys.modules, "IPython", ipython)
+    monkeypatch.setitem(sys.modules, "IPython.display", ipython.display)
+    with Progress(2, "<samples>") as bar:
+        bar.advance()
+        bar.advance()
+    assert shown[-1].startswith('<progress value="2" max="2"></progress> 2/2 &lt;samples&gt;')

@@ -12,7 +12,7 @@ from spdebench.paper.catalogue import table
 from spdebench.paper.fill import Entry, Group, fill
 from spdebench.paper.layout import FINE_REFERENCE
 from spdebench.records import Records
-from spdebench.records.summary import rough
+from spdebench.records.summary import count, rough
 from spdebench.report.costs import point_of
 from spdebench.report.equation_list import MARKS as equation_marks
 from spdebench.report.equation_list import equation_list
@@ -66,7 +66,7 @@ def block(records: Records) -> str:
     known = groups(records)
     header = ["model"]
     for level in known:
-        header += [f"{level}: ours", "published", "ms"]
+        header += [f"{level}: ours", "published", "ms", "parameters"]
     rows, waiting = [], []
     for row in dict.fromkeys(row for group in known.values() for row in group.rows if row != SOLVER):
         entries = [group.entries.get((row, COLUMN)) for group in known.values()]
@@ -76,7 +76,7 @@ def block(records: Records) -> str:
             waiting.append(row)
     lines = [
         f"**{TITLE}**: relative L2 on the test part, mean ± s.d. (seeds);",
-        f"ms per sample at batch 100 on {_device(records)}.",
+        f"ms per sample at batch 100 on {_device(records)}; numbers of parameters, which the paper chooses by sigma.",
         "",
         md_table(header, rows),
         "",
@@ -92,11 +92,12 @@ def block(records: Records) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _columns(group: Group, entry: Entry | None) -> tuple[str, str, str]:
+def _columns(group: Group, entry: Entry | None) -> tuple[str, str, str, str]:
     if entry is None or not entry.values:
-        return "-", "" if entry is None else published(entry), ""
+        return "-", "" if entry is None else published(entry), "", ""
     point = point_of(group, entry.cell.row, [COLUMN])
-    return measured(entry), published(entry), "" if point is None or point.time is None else rough(point.time)
+    time = "" if point is None or point.time is None else rough(point.time)
+    return measured(entry), published(entry), time, count(entry.parameters)
 
 
 def _pending(waiting: Sequence[str]) -> str:
