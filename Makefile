@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 export OMP_NUM_THREADS ?= 1
 
-.PHONY: setup demo test slowest test-slow test-gpu findings drills fuzz bench lint format clean
+.PHONY: setup demo test slowest test-slow test-gpu findings drills crash fuzz bench lint format clean
 
 setup: $(VENV)/.ready
 
@@ -37,6 +37,10 @@ findings: setup
 
 drills: setup
 	$(BIN)/python tests/drills/run.py
+
+# Interrupts every modifying call of every writing command, and writes the table in docs/security.md.
+crash: setup
+	$(BIN)/python tests/crash/run.py --write docs/security.md
 
 fuzz: setup
 	SPDEBENCH_FUZZ=10 $(BIN)/python -m pytest tests/security

@@ -110,8 +110,9 @@ def write_flat(
     schema = pa.schema([(c, types.get(c, pa.float64())) for c in layout.columns], metadata=metadata)
     with (
         replacing(path) as temporary,
+        temporary.open("wb") as file,
         pq.ParquetWriter(
-            temporary,
+            file,
             schema,
             compression="zstd",
             use_dictionary=[c for c in layout.columns if c not in ("W", "sol")],

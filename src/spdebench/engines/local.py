@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 import multiprocessing
+import os
+import signal
+import threading
+import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -15,6 +20,8 @@ from spdebench.engines.memory import free_memory
 from spdebench.engines.need import Need
 
 SHARED = 2  # worker deaths after which a unit that was running is run while no other unit runs
+LOOK = 5.0  # seconds between two looks at the signs of life of the workers
+SILENT = 6  # looks without a sign of life after which a worker is killed, so that another gets its unit
 ATTEMPTS = 4  # worker deaths after which the unit is given up
 
 
@@ -69,18 +76,24 @@ class _Pool:
         self.flying: dict[Future[Any], int] = {}
         self.deaths: Counter[int] = Counter()
         self.room = Room(workers, free_memory())
+        self.looked = time.monotonic()
         self.pool = self._new_pool()
 
     def _new_pool(self) -> ProcessPoolExecutor:
         context = multiprocessing.get_context("spawn")
         stopped, self.stop = context.Pipe(duplex=False)  # closing `stop` ends the workers
-        return ProcessPoolExecutor(self.room.workers, mp_context=context, initializer=worker.start, initargs=(stopped,))
+        self.beats = context.Array("q", 2 * self.room.workers)
+        self.seen: dict[int, tuple[int, int]] = {}  # process -> its last count, and looks since it changed
+        arguments = (stopped, self.beats, min(worker.BEAT, LOOK / 2))
+        return ProcessPoolExecutor(self.room.workers, mp_context=context, initializer=worker.start, initargs=arguments)
 
     def results(self) -> Iterator[Any]:
         try:
             while self.waiting or self.flying:
                 self._start_what_fits()
-                done, _ = wait(self.flying, return_when=FIRST_COMPLETED)
+                done, _ = wait(self.flying, timeout=LOOK, return_when=FIRST_COMPLETED)
+                if time.monotonic() >= self.looked + LOOK:
+                    self._kill_silent()
                 yield from self._landed(done)
         except Exception:
             raise  # an error of a unit: the others that run are allowed to end
@@ -88,7 +101,37 @@ class _Pool:
             self.stop.close()
             raise
         finally:
+            self._shut_down()
+
+    def _shut_down(self) -> None:
+        """Wait until the workers have ended; those that have stopped are killed."""
+        ended = threading.Event()
+
+        def watch() -> None:
+            while not ended.wait(LOOK):
+                self._kill_silent()
+
+        threading.Thread(target=watch, daemon=True).start()
+        try:
             self.pool.shutdown(wait=True, cancel_futures=True)
+        finally:
+            ended.set()
+
+    def _kill_silent(self) -> None:
+        """Kill workers that have stopped: the units of a broken pool are run again.
+
+        Looks are counted, not seconds: if this process was stopped together with its workers, they get their time.
+        """
+        self.looked = time.monotonic()
+        counts = self.beats.get_obj()
+        for place in range(0, len(counts), 2):
+            process, count = counts[place], counts[place + 1]
+            if process:
+                last, silent = self.seen.get(process, (-1, 0))
+                self.seen[process] = (count, silent + 1 if count == last else 0)
+                if self.seen[process][1] >= SILENT:
+                    with suppress(ProcessLookupError):
+                        os.kill(process, signal.SIGKILL)
 
     def _start_what_fits(self) -> None:
         for index in list(self.waiting):
@@ -125,7 +168,7 @@ class _Pool:
 
     def _replace_pool(self) -> Iterator[Any]:
         """A killed worker breaks its whole pool: the units that ran are run again in a new one."""
-        self.pool.shutdown(wait=True, cancel_futures=True)
+        self._shut_down()
         for future, index in list(self.flying.items()):
             del self.flying[future]
             self.room.taken.remove(self.units[index][1])

@@ -6,6 +6,7 @@ import multiprocessing
 import os
 import signal
 import threading
+import time
 from collections.abc import Callable
 from multiprocessing import connection
 from multiprocessing.connection import Connection
@@ -22,8 +23,16 @@ class _Stop(BaseException):
 _busy = False
 
 
-def start(stop: Connection) -> None:
-    """Prepare this process for work. It ends when the other end of ``stop`` is closed, or with its parent process."""
+BEAT = 1.0
+"""Seconds between two signs of life of a worker."""
+
+
+def start(stop: Connection, beats: Any = None, interval: float = BEAT) -> None:
+    """Prepare this process for work. It ends when the other end of ``stop`` is closed, or with its parent process.
+
+    ``beats`` is memory shared with the engine: this worker counts upwards beside its process number, as long as it is
+    not stopped.
+    """
     import torch  # slow to import
 
     torch.set_num_threads(1)
@@ -32,6 +41,21 @@ def start(stop: Connection) -> None:
     for number in (signal.SIGINT, signal.SIGHUP):  # the engine is interrupted, and ends its workers
         signal.signal(number, signal.SIG_IGN)
     end_with_parent(stop)
+    if beats is not None:
+        threading.Thread(target=_beat, args=(beats, interval), daemon=True).start()
+
+
+def _beat(beats: Any, interval: float) -> None:
+    """Take the first free pair of (process number, count), and count."""
+    with beats.get_lock():
+        place = next((k for k in range(0, len(beats), 2) if not beats[k]), None)
+        if place is None:
+            return
+        beats[place] = os.getpid()
+    counts = beats.get_obj()
+    while True:
+        counts[place + 1] += 1  # without the lock, which a stopped worker might hold
+        time.sleep(interval)
 
 
 def call(work: Callable[[Any], Any], unit: Any) -> Any:

@@ -121,7 +121,9 @@ def train(
             return _opened(run)
         _claim(run, resume)
         try:
-            if not run.trained:
+            if run.trained:
+                _remove_last(run)  # which a process left that died between its last two steps
+            else:
                 first = identity.build() if isinstance(model, str) else copy.deepcopy(model)
                 _fit(run, first.to(device), task, execution, pause)
             if test:
