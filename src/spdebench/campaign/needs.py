@@ -35,6 +35,7 @@ class RunSettings:
     engine: str = "local"
     per_gpu: int = 0
     progress: bool = False
+    force: bool = False  # continue what another version or device has begun
 
     @property
     def exclusive(self) -> bool:

@@ -68,6 +68,7 @@ class Unit:
     deadline: Deadline
     exclusive: bool = True  # whether this command makes one run at a time
     progress: bool = False
+    force: bool = False  # continue what another version or device has begun
     need: engines.Need = field(default_factory=engines.Need)
     patient: bool = False  # whether to wait for another process that makes this run
     figure_data: tuple[str, ...] = ()
@@ -164,6 +165,7 @@ def _units(rest: Sequence[Job], places: Places, settings: RunSettings, deadline:
             deadline,
             exclusive=settings.exclusive,
             progress=settings.progress and settings.exclusive,
+            force=settings.force,
             need=needs.of(job, devices[k % len(devices)]),
             figure_data=job.figure_data,
             seconds=needs.seconds(job, devices[0]),
@@ -293,6 +295,7 @@ def _trained(spec: RunSpec, unit: Unit) -> Run:
         config=spec.config,
         keep_predictions=spec.options["seed"] == 0,
         progress=unit.progress,
+        force=unit.force,
         checkpoint=CHECKPOINT,
         pause=lambda seconds: unit.deadline.left < seconds,
         cache=str(Path(unit.places.data) / "features"),

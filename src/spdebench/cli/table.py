@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from spdebench.cli.output import Engine, Json, KnownRecords, duration, print_json, print_table, size
+from spdebench.cli.output import Engine, Force, Json, KnownRecords, duration, print_json, print_table, size
 from spdebench.errors import UserError, unknown
 from spdebench.progress import Progress
 from spdebench.registry import command
@@ -52,6 +52,7 @@ def table(
         Path | None,
         typer.Option(help="Folder for 'spdebench merge' elsewhere: new records and unfinished runs of small models."),
     ] = None,
+    force: Force = False,
     as_json: Json = False,
 ) -> None:
     """Show a table of the paper, our numbers next to the published ones; plan or make the runs that it lacks."""
@@ -72,7 +73,7 @@ def table(
         return
     _check(plan_only, run, budget, format, edition, jobs, portable)
     _check_engine(run, engine, per_gpu, device)
-    settings = RunSettings(jobs, engine, per_gpu, progress=sys.stderr.isatty() and not as_json)
+    settings = RunSettings(jobs, engine, per_gpu, progress=sys.stderr.isatty() and not as_json, force=force)
     devices = tuple(device.split(","))
     for each in devices:
         device_kind(each)  # one of another machine is fine to plan for; --run looks for it here

@@ -13,7 +13,7 @@ from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wai
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import suppress
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, cast
 
 from spdebench.engines import workers as worker
 from spdebench.engines.memory import free_memory
@@ -123,9 +123,8 @@ class _Pool:
         Looks are counted, not seconds: if this process was stopped together with its workers, they get their time.
         """
         self.looked = time.monotonic()
-        counts = self.beats.get_obj()
-        for place in range(0, len(counts), 2):
-            process, count = counts[place], counts[place + 1]
+        counts = [int(number) for number in cast(Any, self.beats.get_obj())]  # without the lock, which one may hold
+        for process, count in zip(counts[::2], counts[1::2], strict=True):
             if process:
                 last, silent = self.seen.get(process, (-1, 0))
                 self.seen[process] = (count, silent + 1 if count == last else 0)
