@@ -183,7 +183,9 @@ def plot_opening(found: Sequence[Dot], palette: Palette) -> Figure:
     if timed:
         times = [d.time for d in timed if d.time]
         axes.set_xlim(min(times) / 1.8, max(times) * 9)  # room for the names on the right
-    axes.set_ylim(bottom=axes.get_ylim()[0] / 3)  # room for a name below the lowest line
+    heights = [v for d in found for v in (d.error, d.published) if v]
+    if heights:
+        axes.set_ylim(min(heights) / 3.5, max(heights) * 2.5)  # room for a name below the lowest line
     for dot in (d for d in found if not d.time):
         axes.axhline(dot.error, color=palette.of(dot.kind), linewidth=1.1, linestyle=(0, (5, 3)), zorder=1)
     figure.draw_without_rendering()

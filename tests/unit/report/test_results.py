@@ -250,6 +250,8 @@ def test_the_first_screen_has_every_row_with_a_record():
     assert len(opening.sentences(opening.dots(known))) == 3 and len(opening.sentences([])) == 2
     figure = opening.plot_opening(list(found.values()), opening.PALETTES["dark"])
     names = {t.get_text() for t in figure.axes[0].texts}
+    low, high = figure.axes[0].get_ylim()
+    assert all(low < value < high for d in found.values() for value in (d.error, d.published) if value)
     assert {"FNO", "trees", "solver", large} <= names and any(n.startswith("step (time") for n in names)
 
 
