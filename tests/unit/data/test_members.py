@@ -100,8 +100,9 @@ def test_on_the_command_line(tmp_path, capsys):
     ]
     assert call(*words, "--members", "5", "--dry-run", "--out", tmp_path) == 0
     assert not list(tmp_path.iterdir())
+    capsys.readouterr()
     assert call(*words, "--members", "5", "--out", tmp_path, "--json") == 0
-    facts = json.loads(capsys.readouterr().out.splitlines()[-1])
+    facts = json.loads(capsys.readouterr().out)
     assert facts["members_bytes"] > 0 and open_dataset(facts["file"]).members().shape == (3, 5, 5, 16)
     assert call("data", "verify", facts["file"], facts["members_file"]) == 0
     assert call(*words, "--members", "0", "--out", tmp_path) == 2
