@@ -34,40 +34,40 @@ PLANE = {"points": 32, "truncation": 14, "kappa": 1.0}
 CANDIDATES: dict[str, tuple[dict[str, Any], dict[str, tuple[Any, ...]]]] = {
     "phi41": (
         LINE | {"substeps": 16},
-        {"mass": (10.0, 20.0), "sigma": (1.0, 3.0), "horizon": (0.5, 1.0), "frames": (10, 20), "kappa": (2.0,)},
+        {"mass": (0.0, 20.0), "sigma": (1.0, 3.0), "horizon": (0.5, 1.0), "frames": (10,), "kappa": (2.0,)},
     ),
     "kpz": (
         LINE | {"substeps": 64, "renormalisation": "exact", "frames": 20},
-        {"coupling": (1.0, 4.0, 8.0), "sigma": (1.0, 2.0), "horizon": (0.1,), "kappa": (1.0,)},
+        {"coupling": (0.5, 4.0), "sigma": (1.0, 2.0), "horizon": (0.1,), "kappa": (1.0,)},
     ),
     "burgers": (
         LINE | {"substeps": 16, "frames": 20, "horizon": 1.0},
-        {"noise": ("cylindrical", "q_wiener"), "viscosity": (0.01, 0.02), "sigma": (0.5, 1.0), "kappa": (1.0,)},
+        {"noise": ("cylindrical", "q_wiener"), "viscosity": (0.02,), "sigma": (0.5, 1.0), "kappa": (1.0,)},
     ),
     "allen_cahn": (
         LINE | {"substeps": 32, "frames": 20, "diffusivity": 0.005, "rate": 5.0, "kappa": 2.0},
-        {"noise": ("cylindrical", "q_wiener"), "sigma": (1.0, 2.0, 4.0), "horizon": (1.0, 2.0)},
+        {"noise": ("cylindrical", "q_wiener"), "sigma": (1.0, 4.0), "horizon": (1.0,)},
     ),
     "kdv": (
         LINE | {"substeps": 32, "noise": "q_wiener", "horizon": 0.5, "frames": 25},
-        {"sigma": (0.1, 0.2, 0.5), "dispersion": (0.1, 1.0), "kappa": (0.5,)},
+        {"sigma": (0.1, 0.2, 0.5), "dispersion": (1.0,), "kappa": (0.5,)},
     ),
     "ks": (
         LINE | {"substeps": 16, "frames": 20, "kappa": 1.0},
-        {"noise": ("cylindrical", "q_wiener"), "sigma": (0.5, 1.0), "horizon": (20.0, 40.0)},
+        {"noise": ("cylindrical",), "sigma": (0.2, 0.5, 1.0), "horizon": (20.0, 50.0)},
     ),
     "phi42": (
         PLANE | {"solve_points": 32, "substeps": 16, "frames": 25, "renormalisation": "exact"},
-        {"sigma": (1.0, 4.0, 8.0), "horizon": (0.1, 0.5)},
+        {"sigma": (1.0, 4.0, 8.0), "horizon": (0.5,)},
     ),
     "nse": (
         PLANE
         | {"truncation": 16, "solve_points": 64, "substeps": 25, "frames": 20, "spectrum": "reference"}
         | {"scale": 162.0, "storage": "spectral", "viscosity": 1e-3},
-        {"sigma": (0.02, 0.05), "forcing": (0.0, 0.1), "horizon": (10.0,)},
+        {"sigma": (0.02, 0.05), "forcing": (0.1,), "horizon": (10.0,)},
     ),
 }
-SAMPLES_2D = 24
+SAMPLES_2D = 20
 """Samples of an equation in two dimensions, where they cost most."""
 
 

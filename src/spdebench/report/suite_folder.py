@@ -23,6 +23,7 @@ from spdebench.suites import CORE, Suite, SuiteProblem
 from spdebench.suites.numbers import measured
 from spdebench.tasks import TaskSpec
 
+PICTURE_DPI = 90
 NUMBERS = {"floor": "floor", "nonlinearity": "linear", "step": "step"}
 """What is printed of a problem, and its column in the file of measured numbers."""
 Report = Callable[[str, Path, bool], None]
@@ -44,6 +45,18 @@ def rows_of(suite: Suite, problems: Sequence[SuiteProblem]) -> list[dict[str, An
             | {"MB": round(bytes_ / 1e6, 1)}
         )
     return out
+
+
+def page_rows() -> list[str]:
+    """The table of ``docs/core.md``: the measured numbers of the core suite in Markdown; a test compares them."""
+    columns = ("floor", "linear", "trees", "step", "mean", "chaos", "lost")
+    heads = ("floor", "nonlinearity", "trees", "identifiability", "mean", "chaos", "variance lost")
+    lines = [f"| problem | {' | '.join(heads)} |", "|---" * (len(heads) + 1) + "|"]
+    for problem in CORE.problems:
+        known = measured()[problem.name]
+        values = [f"{known[c]:.0%}" if c == "lost" else f"{known[c]:.2g}" for c in columns]
+        lines.append(f"| `{problem.name}` | {' | '.join(values)} |")
+    return lines
 
 
 def make(
@@ -68,7 +81,7 @@ def describe(suite: Suite, problem: SuiteProblem, out: Path, device: str = "cpu"
         rows = TaskSpec(inputs=problem.build().task, **problem.task).rows(len(dataset))
         write_text(split, json.dumps({part: values.tolist() for part, values in rows.items()}) + "\n")
     if not (image := folder / f"{name}.png").exists():
-        save(plot_solution(dataset), image)
+        save(plot_solution(dataset), image, dpi=PICTURE_DPI)
     if not (text := folder / f"{name}.md").exists():
         write_text(text, card(dataset, device=device))
 
