@@ -50,7 +50,7 @@ CORE = Suite(
     problems=(
         problem(
             "phi41",
-            "A double well: noise and u0 decide whether u falls to 4.5 or to -4.5, and a wrong sign is an error of 200 %.",
+            "A double well: noise and u0 decide whether u falls to 4.5 or to -4.5, a wrong sign errs by 200 %.",
             **LINE,
             **frames(1.0, 10, 16),
             noise="cylindrical",

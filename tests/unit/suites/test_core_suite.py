@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
+from pathlib import Path
 
 import pytest
 import torch
@@ -15,6 +16,7 @@ from spdebench.grids import Grid
 from spdebench.models import MODELS
 from spdebench.paper.catalogue import table
 from spdebench.paper.tables import core
+from spdebench.report.suite_folder import page_rows
 from spdebench.solvers import simulate
 from spdebench.suites import CORE, SUITES, SuiteProblem
 from spdebench.suites.measure import growth, measure
@@ -127,6 +129,12 @@ def test_the_committed_numbers_are_those_of_the_problem():
     assert again.linear == pytest.approx(known["linear"], rel=0.25)
     assert again.std == pytest.approx(known["std"], rel=0.25)
     assert again.floor < 1e-3 and again.not_finite == 0
+
+
+def test_the_page_shows_the_committed_numbers():
+    text = (Path(__file__).parents[3] / "docs" / "core.md").read_text(encoding="utf-8")
+    assert "\n".join(page_rows()) in text
+    assert all(f"### {p.name}\n\n{p.why}" in text for p in CORE.problems)
 
 
 def test_lost_variance_is_that_of_a_mode():
