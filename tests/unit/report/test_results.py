@@ -218,7 +218,7 @@ def test_the_headline_has_the_solver_with_its_true_error(cells):
     known = recorded(cells, {"FNO": 0.02}) | recorded(cells, {"solver": 1e-8}, shifts=shifts, inference_ms=2.0)
     text = headline.block(known)
     assert "| solver vs fine reference | 0.0125 (1) |  | 2 |" in text
-    assert "| FNO | 0.0200 (1) | 0.023±1e-4 | 0.5 | - | 0.16±3e-3 |  |" in text
+    assert re.search(r"\| FNO \| 0.0200 \(1\) \| 0.023±1e-4 \| 0.5 \| [^|]* \| - \| 0.16±3e-3 \|  \|  \|", text)
     waiting = "NCDE, NRDE, NCDE-FNO, DeepONet, WNO, NSPDE, DLR-Net, generator's kernel, GT, mean, linear, trees, step"
     assert f"Not run yet: {waiting}, linear, generator's kernel, trees, generator's kernel." in text
 
