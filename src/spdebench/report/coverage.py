@@ -136,7 +136,7 @@ def _beaten(tables: Sequence[Filled]) -> list[str]:
     ]
     if solved:
         lines.append(
-            f"On {solved.total()} of them ({level}) regression is at the floor, within 1.2 of the smallest "
+            f"On {solved.total()} of the {len(known)} problems ({level}) regression is at the floor, within 1.2 of the smallest "
             f"error that what a model is given allows, and no model can be ahead of it; on {equal} of these a trained "
             "model is at the floor too."
         )
