@@ -136,8 +136,8 @@ def _beaten(tables: Sequence[Filled]) -> list[str]:
     ]
     if solved:
         lines.append(
-            f"On {solved.total()} of the {len(known)} problems ({level}) regression is at the floor, within 1.2 of the smallest "
-            f"error that what a model is given allows, and no model can be ahead of it; on {equal} of these a trained "
-            "model is at the floor too."
+            f"On {solved.total()} of the {len(known)} problems ({level}) regression is at the floor, within 1.2 of the "
+            "smallest error that what a model is given allows, and no model can be ahead of it; on "
+            f"{equal} of these a trained model is at the floor too."
         )
     return lines
