@@ -5,8 +5,9 @@
 Forward selection: starting from u, dw, 1, u^2, u^3, every extension (a group of terms, the other form of products or
 derivatives, one more earlier frame, one more stage) is fitted on a few thousand rows; the best one is kept if it lowers
 the error by 15 %, and the search goes on from there. It ends as soon as the error is that of stored float32 values.
-The plan that wins is fitted once more on more rows. A fit whose path leaves the range of the training data is noted and
-never chosen.
+The plan that wins is fitted once more on more rows. A fit whose path leaves the range of the training data is noted. It
+is chosen only if no nonlinear plan is stable, and if it is better than the linear one although such paths are continued
+with fewer stages.
 """
 
 from __future__ import annotations
@@ -14,6 +15,9 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+
+import torch
+from torch import Tensor
 
 from spdebench.grids import Grid
 from spdebench.models.step.fit import Choice, Plan, fit
@@ -89,7 +93,31 @@ class Search:
             if math.isfinite(final.error):
                 break
             self.notes.append(f"diverged when fitted on more rows: {plan.label}")
-        return final
+        return final if final.plan.groups or not best.plan.groups else self._with_replaced_paths(plans[:-1], final)
+
+    def _with_replaced_paths(self, plans: list[Plan], linear: Choice) -> Choice:
+        """The best of unstable plans as they predict, with paths that leave the range continued by fewer stages.
+
+        Where one path in a hundred diverges, a nonlinear step may still be far better than a linear one.
+        """
+        val = Paths(self.val.u[: self.sizes.final_paths], self.val.dw[: self.sizes.final_paths])
+        chosen = linear
+        for plan in plans:
+            made = fit(
+                plan,
+                self.grid,
+                self.train,
+                self.sizes.final_rows,
+                self.limits,
+                lambda made: float(path_errors(made, val, replace=True).mean()),
+                RIDGES,
+            )
+            if made.error < chosen.error:
+                chosen = made
+        if chosen is not linear:
+            wild = int((~(path_errors(chosen.stepper, val, replace=False) <= ASTRAY)).sum())
+            self.notes.append(f"{wild} of {len(val)} validation paths diverge: {chosen.plan.label}")
+        return chosen
 
     def _stable(self, made: Stepper) -> bool:
         count = 2 * self.sizes.final_paths
@@ -175,13 +203,20 @@ def _better(found: Choice, best: Choice) -> bool:
 
 def error(stepper: Stepper, paths: Paths) -> float:
     """Mean relative L2 error of rolled-out paths; inf if one diverges: leaves the range or errs by more than itself."""
-    v = stepper.rollout(paths.u[:, 0], paths.dw, replace=False)
-    gap, size = ((x[:, 1:].double()).flatten(1).norm(dim=1) for x in (v - paths.u, paths.u))
-    kept = size > 0
-    errors = gap[kept] / size[kept]
-    if bool(stepper.wild(v).any()) or bool((errors > ASTRAY).any()):
+    errors = path_errors(stepper, paths, replace=False)
+    if bool((errors > ASTRAY).any()):
         return math.inf
     return float(errors.mean()) if len(errors) else 0.0
+
+
+def path_errors(stepper: Stepper, paths: Paths, *, replace: bool) -> Tensor:
+    """The relative L2 error of each path as predicted (``replace``), or inf where the rollout leaves the range."""
+    v = stepper.rollout(paths.u[:, 0], paths.dw, replace=replace)
+    gap, size = ((x[:, 1:].double()).flatten(1).norm(dim=1) for x in (v - paths.u, paths.u))
+    errors = gap / size
+    if not replace:
+        errors = torch.where(stepper.wild(v)[:, -1], math.inf, errors)
+    return errors[size > 0]
 
 
 def held_out(paths: Paths, share: float = 0.25) -> tuple[Paths, Paths]:
