@@ -213,7 +213,7 @@ def path_errors(stepper: Stepper, paths: Paths, *, replace: bool) -> Tensor:
     """The relative L2 error of each path as predicted (``replace``), or inf where the rollout leaves the range."""
     v = stepper.rollout(paths.u[:, 0], paths.dw, replace=replace)
     gap, size = ((x[:, 1:].double()).flatten(1).norm(dim=1) for x in (v - paths.u, paths.u))
-    errors = gap / size
+    errors: Tensor = gap / size
     if not replace:
         errors = torch.where(stepper.wild(v)[:, -1], math.inf, errors)
     return errors[size > 0]
