@@ -44,8 +44,12 @@ def read_bytes(path: Path, most: int = MOST_JSON) -> bytes:
     """The content of a regular file of at most ``most`` bytes. OSError: it is a pipe, a device, or too large."""
     descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK)  # opening a pipe would wait for a writer
     with os.fdopen(descriptor, "rb") as file:
-        _check_regular(os.fstat(descriptor), path, most)
-        return file.read(most)
+        found = os.fstat(descriptor)
+        _check_regular(found, path, most)
+        try:
+            return file.read(found.st_size)
+        except MemoryError:
+            raise OSError(errno.ENOMEM, os.strerror(errno.ENOMEM), str(path)) from None
 
 
 def read_text(path: Path, most: int = MOST_JSON) -> str:

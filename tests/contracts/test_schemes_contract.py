@@ -146,7 +146,7 @@ def test_a_pair_is_refused_in_one_line_or_keeps_the_laws(equation: str, scheme: 
         able = text.rpartition("registered schemes that would do: ")[2].split(", ")
         assert scheme not in able
         for other in able if able != ["none"] else []:
-            build(SCHEMES[other], eq)
+            build(SCHEMES[other], small(equation, other, edition))
         return
     plain = linear(equation, scheme, edition, multiplicative=False)
     law_of_the_datum(cls, plain)

@@ -93,5 +93,5 @@ def test_a_bad_request_is_one_line(call, line: str) -> None:
 def test_the_missing_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "pysiglib.torch_api", None)
     monkeypatch.setitem(sys.modules, "pysiglib", None)
-    with pytest.raises(UserError, match=r"spdebench\[fast-sig\]"):
+    with pytest.raises(UserError, match=r"needs the package pysiglib.*pip install 'pysiglib"):
         signature(torch.zeros(4, 2), 2, backend="pysiglib")

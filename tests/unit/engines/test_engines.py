@@ -27,7 +27,7 @@ def test_unknown_engines_and_workers():
 
 def test_without_ray_the_extra_is_named(monkeypatch):
     monkeypatch.setattr(on_ray.importlib.util, "find_spec", lambda name: None)
-    with pytest.raises(UserError, match=r"pip install 'spdebench\[ray\]'"):
+    with pytest.raises(UserError, match=r"needs the package ray.*pip install 'ray>="):
         engines.run(engine_units.square, [1], engine="ray")
 
 
