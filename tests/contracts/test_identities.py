@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import dataclasses
-
 import pytest
 
 import spdebench as sb
+from spdebench import spec
 from spdebench.data import DatasetSpec
 from spdebench.paper.layout import has_kernel
 from spdebench.tasks import TaskSpec
@@ -64,7 +63,7 @@ def test_the_hash_of_a_run_is_pinned(model: str) -> None:
 
 def test_the_hash_of_the_solver_row_and_the_file_name_are_pinned() -> None:
     dataset = DatasetSpec(equation=sb.equation("phi41"), n=1200)
-    assert SolverSpec(dataset, dataclasses.asdict(TaskSpec(**SPLIT))).digest == "3845aec5d0"
+    assert SolverSpec(dataset, spec.to_dict(TaskSpec(**SPLIT))).digest == "3845aec5d0"
     assert dataset.file_name == "phi41-xi-periodic-cyl-fourier-J128-s0.1-paper-n1200-seed0-e5334896aa.parquet"
 
 

@@ -122,7 +122,7 @@ class Want:
 
     def runs(self, seeds: int, edition: Edition) -> tuple[AnySpec, ...]:
         """One run per seed; what does not depend on a seed (solver, baselines) runs once."""
-        task = dataclasses.asdict(self.task_spec(edition))
+        task = spec.to_dict(self.task_spec(edition))
         if self.model == SOLVER:
             return (SolverSpec(self.data[0].spec(edition), task),)
         first = self._run(task, edition)

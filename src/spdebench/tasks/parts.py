@@ -25,6 +25,7 @@ class Part(Displayed, TorchDataset[dict[str, Tensor]]):
     """The rows ``rows[i]`` of ``datasets[i]``, one dataset after the other, at every k-th frame and point.
 
     The ``dw`` of skipped frames are summed, so that dw stays the increment over the interval that ends at its frame.
+    They are read from the column ``noise``: dw, or dw_seen in a task that shows a part of the noise.
     ``part[i]`` is a dictionary of tensors u0 (X..), dw and xi and u (T X..), for torch loaders.
     """
 
@@ -37,8 +38,9 @@ class Part(Displayed, TorchDataset[dict[str, Tensor]]):
         every: int = 1,
         stride: int = 1,
         equations: tuple[Equation, ...] = (),
+        noise: str = "dw",
     ) -> None:
-        self.name, self.every, self.stride, self.equations = name, every, stride, equations
+        self.name, self.every, self.stride, self.equations, self.noise = name, every, stride, equations, noise
         self.datasets, self.rows = tuple(datasets), tuple(rows)
         first = self.datasets[0]
         self.grid: Grid = first.grid.with_points([n // stride for n in first.grid.points])
@@ -78,7 +80,7 @@ class Part(Displayed, TorchDataset[dict[str, Tensor]]):
     @cached_property
     def dw(self) -> Tensor:
         """Increments (N T X..), dw[:,0] = 0."""
-        return self._read("dw")
+        return self._read(self.noise)
 
     @cached_property
     def u0(self) -> Tensor:
@@ -96,11 +98,11 @@ class Part(Displayed, TorchDataset[dict[str, Tensor]]):
         for i, (data, rows) in enumerate(zip(self.datasets, self.rows, strict=True)):
             kept = np.zeros(len(data), dtype=bool)
             kept[rows] = True
-            columns = (data.row_groups(column) for column in ("u0", "dw", "u"))
+            columns = (data.row_groups(column) for column in ("u0", self.noise, "u"))
             for (start, u0), (_, dw), (_, u) in zip(*columns, strict=True):
                 chosen = kept[start : start + len(u)]
                 if chosen.any():
-                    parts = ((u0, "u0"), (dw, "dw"), (u, "u"))
+                    parts = ((u0, "u0"), (dw, self.noise), (u, "u"))
                     values = [self._thin(torch.from_numpy(array[chosen]), column) for array, column in parts]
                     source = torch.full((len(values[0]),), i)
                     yield Batch(values[0], values[1], self.equations, source), values[2].contiguous()
@@ -134,7 +136,7 @@ class Part(Displayed, TorchDataset[dict[str, Tensor]]):
 
     def _thin(self, values: Tensor, column: str) -> Tensor:
         """Every k-th frame (increments summed) and point."""
-        if column == "dw" and self.every > 1:
+        if column == self.noise and self.every > 1:
             total = values[:, 1:].unflatten(1, (-1, self.every)).sum(2)
             values = torch.cat([values[:, :1], total], dim=1)
         elif column == "u":

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
@@ -35,6 +35,8 @@ class TaskSpec:
     n: int = 0  # number of samples used of each dataset; 0: all
     every: int = 1  # keep every k-th frame; the increments in between are summed
     stride: int = 1  # keep every k-th point along each axis
+    seen: int | None = field(default=None, metadata={"legacy": None})
+    # a model is given the part of the noise that this truncation keeps; None: all of it
 
     def __post_init__(self) -> None:
         spec.check(self, "task")
@@ -45,6 +47,8 @@ class TaskSpec:
             raise UserError(f"task: seed must not be negative, got {self.seed}")
         if self.n < 0:
             raise UserError(f"task: n must be positive (or 0 for all samples), got {self.n}")
+        if self.seen is not None and self.seen < 0:
+            raise UserError(f"task: seen is a truncation of the noise, at least 0, got {self.seen}")
         self.weights  # noqa: B018  (raises if the split is malformed)
 
     @property
@@ -56,6 +60,21 @@ class TaskSpec:
         """The setting of data of this equation; the data need not exist."""
         grid = equation.grid.with_points([n // self.stride for n in equation.grid.points])
         return Setting(grid, tuple(equation.times[:: self.every].tolist()), self.inputs, equation)
+
+    def noise_column(self, dataset: Dataset) -> str:
+        """The column of a file that holds the noise which a model is given: dw, or dw_seen if a part of it is seen."""
+        if self.seen is None:
+            return "dw"
+        if dataset.imported or dataset.spec.members > 1:
+            raise UserError(f"task: seen={self.seen} needs samples whose noise is known; {dataset.path.name} has none")
+        if dataset.spec.seen == self.seen:
+            return "dw_seen"
+        if self.seen == dataset.equation.truncation:
+            return "dw"
+        raise UserError(
+            f"task: {dataset.path.name} does not store the noise that is seen with seen={self.seen}; generate it with "
+            f"--seen {self.seen}, between 0 and J={dataset.equation.truncation}"
+        )
 
     def rows(self, total: int) -> Rows:
         """The rows of each part, of a dataset with ``total`` rows; datasets of one seed and n are split alike."""
@@ -133,6 +152,10 @@ class Task(Displayed):
                 )
         if (len(first.times) - 1) % s.every:
             raise UserError(f"task: every={s.every} does not divide the {len(first.times) - 1} intervals stored")
+        for each in self.datasets:
+            if not each.imported and each.spec.members > 1:
+                raise UserError(f"task: {each.path.name} holds members of a law; give the file of samples next to it")
+            s.noise_column(each)  # raises if the file does not hold it
         for n in first.grid.points:
             if n % s.stride:
                 raise UserError(f"task: stride={s.stride} does not divide the {n} points stored")
@@ -194,8 +217,29 @@ class Task(Displayed):
         else:
             rows = [self.spec.rows(len(d))[name] for d in datasets]
         return Part(
-            name, datasets, rows, every=self.spec.every, stride=1 if others else self.spec.stride, equations=equations
+            name,
+            datasets,
+            rows,
+            every=self.spec.every,
+            stride=1 if others else self.spec.stride,
+            equations=equations,
+            noise=self.spec.noise_column(datasets[0]),
         )
+
+    def members(self) -> np.ndarray:
+        """u of the members of the law given u0 and the seen noise, for each sample of the test part: (N M T X..).
+
+        Member 0 is the sample itself. The frames and points are those of the task.
+        """
+        dataset = self.datasets[0]
+        if len(self.datasets) > 1 or self.spec.seen is None or dataset.spec.seen != self.spec.seen:
+            raise UserError("members belong to a task of one dataset with seen=K; generate with --seen K --members 64")
+        if not np.array_equal(self.spec.rows(len(dataset))["test"], dataset.members_file.spec.inputs):
+            raise UserError(
+                "members are made for the test part of split=blocks with its default seed and all samples; use these"
+            )
+        points = (slice(None, None, self.spec.stride),) * dataset.grid.dim
+        return dataset.members()[(slice(None), slice(None), slice(None, None, self.spec.every), *points)]
 
     def _rows_of_other(self, name: str, dataset: Dataset) -> np.ndarray:
         rows = self.spec.rows_in(dataset, [d.identity for d in self.datasets]).parts[name]

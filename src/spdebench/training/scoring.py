@@ -166,7 +166,8 @@ def part_for(
     equations = () if dataset.imported else (dataset.equation,)
     if not equations and run.task_setting.equation:
         equations = (run.task_setting.equation,)
-    return Part(name, [dataset], [chosen], every=task.every, stride=stride, equations=equations)
+    noise = task.noise_column(dataset)
+    return Part(name, [dataset], [chosen], every=task.every, stride=stride, equations=equations, noise=noise)
 
 
 def check_part(run: Run, part: Part) -> None:

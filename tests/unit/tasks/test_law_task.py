@@ -1,0 +1,124 @@
+"""Tasks in which a model sees a part of the noise: what it is given, what it is scored on, climatology and floors."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+import torch
+
+import spdebench as sb
+from spdebench.data import generate, open_dataset
+from spdebench.equations import equation
+from spdebench.errors import UserError
+from spdebench.metrics.law import law_scores, skill
+from spdebench.tasks import Task, TaskSpec
+from spdebench.tasks.climatology import climatology
+from spdebench.training.scoring import part_for
+
+SMALL = {"points": 16, "frames": 6, "steps": 6, "truncation": 8, "kappa": 0.1, "sigma": 1.0}
+LAW = equation("phi41", **SMALL)
+
+
+@pytest.fixture(scope="module")
+def files(tmp_path_factory):
+    """The ordinary dataset, and those of two laws of the same seed."""
+    folder = tmp_path_factory.mktemp("tasks")
+    some = [generate(LAW, n=60, out=folder / "plain"), generate(LAW, n=60, seen=2, members=24, out=folder / "law")]
+    return [open_dataset(path) for path in (*some, generate(LAW, n=60, seen=8, out=folder / "all"))]
+
+
+def test_a_model_is_given_the_seen_noise_only(files):
+    plain, law, _ = files
+    task, usual = Task(law, seen=2), Task(plain)
+    for part in ("train", "val", "test"):
+        own, other = getattr(task, part), getattr(usual, part)
+        assert torch.equal(own.u, other.u) and torch.equal(own.u0, other.u0)
+        assert torch.equal(own.dw, torch.from_numpy(law.dw_seen[own.rows[0]])) and not torch.equal(own.dw, other.dw)
+    batch, u = next(iter(task.test.chunks()))
+    assert torch.equal(batch.dw, task.test.dw[: len(u)])
+    half = Task(law, seen=2, every=2).train
+    assert torch.allclose(half.dw[:, 1], task.train.dw[:, 1:3].sum(1))
+
+
+def test_all_noise_seen_is_the_ordinary_task(files):
+    """seen=J gives the bits of today's task, from an ordinary file or from one that stores dw_seen."""
+    plain, _, whole = files
+    usual = Task(plain)
+    for data in (plain, whole):
+        task = Task(data, seen=8)
+        assert torch.equal(task.train.dw, usual.train.dw) and torch.equal(task.test.u, usual.test.u)
+    assert "seen" not in usual.identity["task"] and task.identity["task"]["seen"] == 8
+
+
+def test_a_run_remembers_what_it_sees(files, tmp_path):
+    """A network trained on the seen noise is tested on it, also when its run is opened later or on another file."""
+    _, law, _ = files
+    task = Task(law, seen=2)
+    run = sb.train("deeponet", task, out=tmp_path, config={"width": 8}, epochs=1)
+    predicted = run.predict(task.test.u0, task.test.dw)
+    assert np.allclose(predicted, run.predictions, atol=1e-5)
+    assert torch.equal(part_for(run, law).dw, task.test.dw)
+    again = sb.train("deeponet", Task(law), out=tmp_path, config={"width": 8}, epochs=1)
+    assert again.spec.digest != run.spec.digest
+
+
+def test_members_are_those_of_the_task(files):
+    _, law, _ = files
+    task = Task(law, seen=2, every=3, stride=2)
+    members = task.members()
+    assert members.shape == (9, 24, 3, 8) and np.array_equal(members[:, 0], task.test.u.numpy())
+
+
+def test_scores_lie_between_climatology_and_the_true_law(files):
+    """Skill: 0 for the climatology, near 1 for another ensemble of the true law, in between for the mean as a point."""
+    _, law, _ = files
+    task = Task(law, seen=2)
+    members, grid = task.members(), task.test.grid
+    truth, other = members[:, :12], members[:, 12:]
+    scores = {
+        "climatology": law_scores(climatology(task.train, len(truth), 12), truth, grid, resamples=0),
+        "independent": law_scores(other, truth, grid, resamples=0),
+        "mean": law_scores(other.mean(1, keepdims=True), truth, grid, resamples=0),
+    }
+    energy = {name: each["energy_score"].value for name, each in scores.items()}
+    assert energy["independent"] < energy["mean"] < energy["climatology"]
+    assert skill(energy["climatology"], energy["mean"], energy["independent"]) < 1
+
+
+def test_the_climatology_has_the_moments_of_the_training_part(files):
+    """Mean and covariance of 4000 draws, four standard errors."""
+    train = Task(files[0]).train
+    draws = torch.from_numpy(climatology(train, 20, 200)).flatten(0, 1).flatten(1).double()
+    u = train.u.flatten(1).double()
+    std = u.std(0)
+    assert float(((draws.mean(0) - u.mean(0)).abs() / (std + 1e-12)).max()) < 4.5 / math.sqrt(4000)
+    kept = std > 1e-6
+    own, found = torch.corrcoef(u[:, kept][:, ::7].T), torch.corrcoef(draws[:, kept][:, ::7].T)
+    assert float((own - found).abs().max()) < 4.5 / math.sqrt(4000)
+    assert float((draws.std(0) / std.clamp_min(1e-12))[kept].sub(1).abs().max()) < 4.5 / math.sqrt(8000)
+
+
+@pytest.mark.parametrize(
+    ("which", "fields", "message"),
+    [
+        (0, {"seen": 2}, "does not store the noise that is seen with seen=2; generate it with --seen 2"),
+        (1, {"seen": 4}, "--seen 4, between 0 and J=8"),
+        (1, {"seen": -1}, "at least 0"),
+    ],
+)
+def test_what_is_not_stored_is_one_line(files, which, fields, message):
+    with pytest.raises(UserError, match=message):
+        Task(files[which], **fields)
+
+
+def test_members_need_their_file_and_split(files):
+    plain, law, _ = files
+    with pytest.raises(UserError, match="holds members of a law"):
+        Task(law.members_file)
+    with pytest.raises(UserError, match="--seen K --members 64"):
+        Task(plain).members()
+    with pytest.raises(UserError, match="split=blocks"):
+        Task(law, seen=2, split="70:15:15").members()
+    assert TaskSpec(seen=2) != TaskSpec()
