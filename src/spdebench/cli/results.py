@@ -16,13 +16,12 @@ def results(
     folder: KnownRecords = None,
     out: Annotated[Path | None, typer.Option(help="Markdown file to write; printed if left out.")] = None,
     readme: Annotated[
-        Path | None, typer.Option(help="A README between whose marks go the first screen and the table.")
+        Path | None, typer.Option(help="A README between whose marks go the first screen and the tables.")
     ] = None,
 ) -> None:
-    """Write our numbers against all published ones, from run records, and README's first screen and table."""
+    """Write our numbers against all published ones, from run records, and README's first screen and tables."""
     from spdebench.records import store
     from spdebench.report import headline
-    from spdebench.report.opening import FIGURES
     from spdebench.report.results import page
 
     known = store.known(folder)
@@ -32,8 +31,7 @@ def results(
         )
     text = page(known)
     if readme is not None:
-        headline.write(known, readme)
-        typer.echo("\n".join(map(str, (readme, *(readme.parent / path for path in FIGURES.values())))))
+        typer.echo("\n".join(map(str, headline.write(known, readme))))
     if out is not None:
         write_text(out, text)
         typer.echo(f"{out}")

@@ -1,4 +1,6 @@
-"""README's table, from records: phi41 on the circle at J = 128, xi -> u, both noise levels; `opening` has the rest."""
+"""README's tables, from records: phi41 on the circle at J = 128, xi -> u, both noise levels; `core_table` and `opening`
+have the rest.
+"""
 
 from __future__ import annotations
 
@@ -13,17 +15,21 @@ from spdebench.paper.fill import Entry, Group, fill
 from spdebench.paper.layout import FINE_REFERENCE
 from spdebench.records import Records
 from spdebench.records.summary import count, rough
+from spdebench.report.core_table import MARKS as core_marks
+from spdebench.report.core_table import core_table, shift_tables
 from spdebench.report.costs import point_of
 from spdebench.report.equation_list import MARKS as equation_marks
 from spdebench.report.equation_list import equation_list
 from spdebench.report.markup import md, md_table
 from spdebench.report.numbers import measured, published
-from spdebench.report.opening import opening, write_figures
+from spdebench.report.opening import FIGURES, opening, write_figures
 from spdebench.training.solver_row import SOLVER
 
 OPEN, CLOSE = "<!-- headline -->", "<!-- /headline -->"
 FIRST = ("<!-- opening -->", "<!-- /opening -->")
 """Marks around the first screen."""
+CORE_PAGE = Path("docs") / "core.md"
+"""Below the folder of README; written if it exists."""
 COLUMN = "J=128"
 LEVELS = {"sigma 0.1": "phi41-periodic", "sigma 1": "phi41-periodic-sigma1"}
 TITLE = "Phi41 on the circle, J = 128, xi -> u"
@@ -34,21 +40,37 @@ def groups(records: Records) -> dict[str, Group]:
     return {level: fill(table(name), records).groups[0] for level, name in LEVELS.items()}
 
 
-def write(records: Records, readme: Path) -> None:
-    """Write the first screen and the table into README, and the figures next to it."""
-    try:
-        text = readme.read_text(encoding="utf-8")
-    except OSError as error:
-        raise UserError(f"cannot read {readme} ({error.strerror})") from None
-    new = filled(text, records, str(readme))  # refuses before anything is written
+def write(records: Records, readme: Path) -> list[Path]:
+    """Write the first screen and the tables into README and `CORE_PAGE`, and the figures next to it; what was written.
+
+    Nothing is written if one of the pages lacks its marks.
+    """
+    pages = {readme: filled(_read(readme), records, str(readme))}
+    if (core := readme.parent / CORE_PAGE).exists():
+        pages[core] = core_page(_read(core), records, str(core))
     write_figures(records, readme.parent)
-    write_text(readme, new)
+    for path, text in pages.items():
+        write_text(path, text)
+    return [*pages, *(readme.parent / path for path in FIGURES.values())]
+
+
+def _read(page: Path) -> str:
+    try:
+        return page.read_text(encoding="utf-8")
+    except OSError as error:
+        raise UserError(f"cannot read {page} ({error.strerror})") from None
 
 
 def filled(text: str, records: Records, name: str = "README") -> str:
     """README with its generated parts."""
     text = replaced(text, equation_list(), name, equation_marks)
+    text = replaced(text, core_table(records), name, core_marks)
     return replaced(replaced(text, opening(records), name, FIRST), block(records), name)
+
+
+def core_page(text: str, records: Records, name: str = "docs/core.md") -> str:
+    """The page of the core suite with its leaderboard, and with the shifts of problems that are complete."""
+    return replaced(text, core_table(records) + "\n" + shift_tables(records), name, core_marks)
 
 
 def replaced(text: str, body: str, name: str = "README", marks: tuple[str, str] = (OPEN, CLOSE)) -> str:

@@ -26,7 +26,7 @@ INTRODUCTION = f"""\
 
 Written by `{COMMAND}` from the run records in `results/`; do not edit it.
 Ours: mean ± s.d. over training seeds (number of seeds). Published: the paper's mean ± s.d. Ratio: ours / published.
-Data are in edition `paper`: the grid, step and scheme of the paper's text."""
+Data are in edition `paper`, the grid, step and scheme of the paper's text, unless a table says otherwise."""
 
 READING = """\
 Each line is one of our numbers. *within*: at or below the published mean + 2 s.d. *ms*: inference time per sample at

@@ -301,7 +301,7 @@ def test_the_command_writes_all_or_nothing(tmp_path, cells, few, capsys):
         main(words)
     assert stopped.value.code == 2 and "must hold the lines" in capsys.readouterr().err
     assert sorted(p.name for p in tmp_path.iterdir()) == ["README.md", "results"]
-    marks = [*headline.FIRST, headline.OPEN, headline.CLOSE, *headline.equation_marks]
+    marks = [*headline.FIRST, headline.OPEN, headline.CLOSE, *headline.equation_marks, *headline.core_marks]
     readme.write_text("\n".join(marks) + "\n")
     with pytest.raises(SystemExit) as stopped:
         main(words)
