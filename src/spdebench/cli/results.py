@@ -15,6 +15,7 @@ from spdebench.files import write_text
 def results(
     folder: KnownRecords = None,
     out: Annotated[Path | None, typer.Option(help="Markdown file to write; printed if left out.")] = None,
+    csv: Annotated[Path | None, typer.Option(help="CSV file to write, one line per number.")] = None,
     readme: Annotated[
         Path | None, typer.Option(help="A README between whose marks go the first screen and the tables.")
     ] = None,
@@ -22,7 +23,12 @@ def results(
     """Write our numbers against all published ones, from run records, and README's first screen and tables."""
     from spdebench.records import store
     from spdebench.report import headline
+<<<<<<< HEAD
     from spdebench.report.results import page
+=======
+    from spdebench.report.opening import FIGURES
+    from spdebench.report.results import numbers_csv, page
+>>>>>>> 7b19a4e (docs/results.md for readers: counts and reasons first, tables by model; every number in docs/results.csv)
 
     known = store.known(folder)
     if not known:
@@ -31,9 +37,17 @@ def results(
         )
     text = page(known)
     if readme is not None:
+<<<<<<< HEAD
         typer.echo("\n".join(map(str, headline.write(known, readme))))
+=======
+        headline.write(known, readme)
+        typer.echo("\n".join(map(str, (readme, *(readme.parent / path for path in FIGURES.values())))))
+    if csv is not None:
+        write_text(csv, numbers_csv(known))
+        typer.echo(f"{csv}")
+>>>>>>> 7b19a4e (docs/results.md for readers: counts and reasons first, tables by model; every number in docs/results.csv)
     if out is not None:
         write_text(out, text)
         typer.echo(f"{out}")
-    elif readme is None:
+    elif readme is None and csv is None:
         typer.echo(text, nl=False)

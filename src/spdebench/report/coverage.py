@@ -26,9 +26,12 @@ def trained(entry: Entry) -> bool:
 
 
 def coverage(
-    tables: Sequence[Filled], found: Mapping[str, list[PublishedComparison]], figures: Sequence[Filled]
+    tables: Sequence[Filled],
+    found: Mapping[str, list[PublishedComparison]],
+    figures: Sequence[Filled],
+    why: Sequence[str] = (),
 ) -> list[str]:
-    """Blocks of Markdown: counts in sentences, then tables and figures with what they have."""
+    """Blocks of Markdown: counts in sentences, ``why`` numbers differ, then tables and figures with what they have."""
     every = [s for compared in found.values() for s in compared]
     wanted = len(published.numbers())
     header = ["table", "in the paper", "filled", *(f"{k} seed{'s' * (k > 1)}" for k in range(1, SEEDS + 1)), "above"]
@@ -38,6 +41,7 @@ def coverage(
     drawn = [[f"`{f.table.name}`", f"`{f.table.source}`", f"{f.done} / {len(f.entries)}"] for f in figures]
     return [
         "\n".join(paragraph(line) for line in (*_counted(every, wanted), *_beaten(tables))),
+        *why,
         md_table(header, rows),
         "Figures that need runs (cells with a run / all):",
         md_table(["figure", "in the paper", "filled"], drawn),

@@ -5,6 +5,7 @@ The same records give the same bytes.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
 
 from spdebench.paper.base import Edition
@@ -17,22 +18,26 @@ from spdebench.records.summary import rough
 from spdebench.report.coverage import SEEDS, coverage, trained
 from spdebench.report.markup import md, md_table, paragraph
 from spdebench.report.numbers import measured, multiple, problem_lines, published
+from spdebench.report.tables import comma_separated
 from spdebench.training.solver_row import SOLVER
 
-COMMAND = "spdebench results --out docs/results.md --readme README.md"
+COMMAND = "spdebench results --out docs/results.md --csv docs/results.csv --readme README.md"
 
 INTRODUCTION = f"""\
 # Results
 
-Written by `{COMMAND}` from the run records in `results/`; do not edit it.
+Written by `{COMMAND}`
+from the run records in `results/`; do not edit it.
 Ours: mean ± s.d. over training seeds (number of seeds). Published: the paper's mean ± s.d. Ratio: ours / published.
 Data are in edition `paper`, the grid, step and scheme of the paper's text, unless a table says otherwise."""
 
 READING = """\
-Each line is one of our numbers. *within*: at or below the published mean + 2 s.d. *ms*: inference time per sample at
-batch 100, with the noise already on the device, measured once: differences of 10 % mean nothing. *speed*: the solver's
-time divided by the model's, both on that device at that batch; a larger batch favours the solver (phi41: 0.0008 ms per
-sample at 100,000, `spdebench bench data`). Reference rows without a published number:
+A cell is *ours / published*; `*` marks a number above the published mean + 2 s.d., `†` an error at the floor.
+[results.csv](results.csv) has one line per number, with ratios, seeds, parameters and the hashes of the runs; the site
+(`spdebench report`) links each number to its runs. *ms*: inference time per sample at batch 100, with the noise already
+on the device, measured once: differences of 10 % mean nothing. *speed*: the solver's time divided by the model's, both
+on that device at that batch; a larger batch favours the solver (phi41: 0.0008 ms per sample at 100,000,
+`spdebench bench data`). Reference rows without a published number:
 
 - `mean`: the mean of the training part; `linear`, `trees`: linear regression on the solution of the linear equation
   and on its trees, with the exact kernel of the equation.
@@ -46,8 +51,8 @@ sample at 100,000, `spdebench bench data`). Reference rows without a published n
 
 Below the numbers stand three numbers of each problem. *floor*: the error of the best possible prediction from what a
 model is given; what storage and sub-sampling drop of the noise is drawn many times. *nonlinearity*: the error of
-`linear` with the exact kernel. *identifiability*: the error of `step`. An error within 1.2 of the floor is marked *at
-the floor*: it cannot be improved, and no such model is ahead of another."""
+`linear` with the exact kernel. *identifiability*: the error of `step`. An error within 1.2 of the floor cannot be
+improved, and no such model is ahead of another."""
 
 
 def page(records: Records, known: Iterable[Explanation] | None = None) -> str:
@@ -59,7 +64,7 @@ def page(records: Records, known: Iterable[Explanation] | None = None) -> str:
     found = {f.table.name: comparisons(f, known) for f in tables}
     sections = [
         [INTRODUCTION],
-        coverage(tables, found, figures),
+        coverage(tables, found, figures, _why([s for compared in found.values() for s in compared if s.above])),
         *_remarkable([s for compared in found.values() for s in compared]),
         ["## Numbers", READING],
         *([section] for f in tables for section in _numbers(f, found[f.table.name])),
@@ -79,14 +84,32 @@ def _remarkable(found: Sequence[PublishedComparison]) -> list[list[str]]:
     return sections
 
 
-def _reasons(found: Sequence[PublishedComparison]) -> list[str]:
-    """A paragraph per reason, and a table of its numbers; the least explained first."""
+def _by_reason(found: Sequence[PublishedComparison]) -> list[tuple[str, str, list[PublishedComparison]]]:
+    """(verdict, reason, numbers), the least explained first."""
     reasons: dict[tuple[str, str], list[PublishedComparison]] = {}
     for compared in found:
         text = compared.explanation.text if compared.explanation else ""
         reasons.setdefault((compared.verdict, text), []).append(compared)
+    order = sorted(reasons.items(), key=lambda pair: VERDICTS.index(pair[0][0]))
+    return [(verdict, reason, cells) for (verdict, reason), cells in order]
+
+
+def _why(above: Sequence[PublishedComparison]) -> list[str]:
+    """One line per reason for numbers above the published ones: its first sentence, and how many they are."""
+    if not above:
+        return []
+    rows = []
+    for verdict, reason, cells in _by_reason(above):
+        models = ", ".join(dict.fromkeys(c.entry.cell.row for c in cells))
+        first = re.split(r"(?<!s\.d)\. ", " ".join(reason.split()))[0].rstrip(".")
+        rows.append([str(len(cells)), verdict.lower(), models, first])
+    return ["Why numbers lie above the published ones (details below):", md_table(["numbers", "", "rows", "why"], rows)]
+
+
+def _reasons(found: Sequence[PublishedComparison]) -> list[str]:
+    """A paragraph per reason, and a table of its numbers; the least explained first."""
     blocks = []
-    for (verdict, reason), cells in sorted(reasons.items(), key=lambda pair: VERDICTS.index(pair[0][0])):
+    for verdict, reason, cells in _by_reason(found):
         header = ["table", "cell", "ours", "published", "ratio"]
         rows = [
             [f"`{e.cell.table}`", e.cell.label, measured(e), published(e), multiple(e)]
@@ -98,33 +121,42 @@ def _reasons(found: Sequence[PublishedComparison]) -> list[str]:
 
 # --- the numbers --------------------------------------------------------------------------------------------------
 def _numbers(filled: Filled, found: Sequence[PublishedComparison]) -> list[str]:
-    """A section for a table with any run: its notes, and per group a Markdown table with one line per number."""
+    """A section for a table with any run: its notes, and per group a Markdown table with one line per model."""
     groups = [g for g in filled.groups if any(e.values for e in g.entries.values())]
     if not groups:
         return []
-    by_cell = {id(s.entry): s for s in found}
+    above = {id(s.entry) for s in found if s.above}
     blocks = [f"### {filled.table.title}", f"`spdebench table {filled.table.name}`"]
     blocks += [paragraph(md(note)) for note in filled.table.notes]
-    header = ["case", "model", "ours", "published", "ratio", "within", "floor", "ms", "speed"]
     for group in groups:
-        timed: set[tuple[str, ...]] = set()
+        columns = [c for c in group.columns if any(e.values for e in group.column(c))]
         rows = []
-        for entry in (e for column in group.columns for e in group.column(column) if e.values):
-            first = entry.digests not in timed  # several metrics of the same runs have one time
-            level = "at the floor" if group.at_floor(entry) else ""
-            rows.append([*_line(entry, by_cell.get(id(entry))), level, *(_cost(entry, group) if first else ("", ""))])
-            timed |= {entry.digests} if entry.inference_ms else set()
-        blocks += [*([f"**{group.name}**"] if group.name else []), md_table(header, rows)]
+        for name in group.rows:
+            entries = {e.cell.column: e for e in group.row(name) if e.values}
+            if entries:
+                cells = [_shown(entries.get(c), group, above) for c in columns]
+                timed = next((e for e in entries.values() if e.inference_ms), next(iter(entries.values())))
+                label = name if trained(timed) else f"`{name}`"
+                rows.append([label, *cells, *_cost(timed, group)])
+        blocks += [*([f"**{group.name}**"] if group.name else []), md_table(["model", *columns, "ms", "speed"], rows)]
         if numbers := problem_lines(group):
-            blocks.append(md_table(["problem", *group.columns], [[f"*{name}*", *texts] for name, texts in numbers]))
+            shown = [[f"*{name}*", *texts] for name, texts in numbers]
+            blocks.append(md_table(["problem", *group.columns], shown))
     return ["\n\n".join(blocks)]
 
 
-def _line(entry: Entry, compared: PublishedComparison | None) -> list[str]:
-    cell = entry.cell
-    name = cell.row if trained(entry) else f"`{cell.row}`"
-    within = "" if compared is None or not compared.compared else "no" if compared.above else "yes"
-    return [cell.column, name, measured(entry), published(entry), multiple(entry), within]
+def _shown(entry: Entry | None, group: Group, above: set[int]) -> str:
+    """``0.0200 (1)* / 0.023±1e-4``."""
+    if entry is None:
+        return ""
+    marks = "\\*" * (id(entry) in above) + "†" * group.at_floor(entry)
+    return f"{measured(entry)}{marks}" + (f" / {printed}" if (printed := published(entry)) else "")
+
+
+def numbers_csv(records: Records) -> str:
+    """Every number of every table that has a run, one line each."""
+    parts = [comma_separated(fill(table, records, SEEDS), runs_only=True) for table in TABLES if table.kind == "table"]
+    return parts[0] + "".join(part.split("\n", 1)[1] for part in parts[1:])
 
 
 def _cost(entry: Entry, group: Group) -> tuple[str, str]:

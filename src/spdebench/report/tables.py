@@ -135,11 +135,13 @@ def tidy(filled: Filled) -> list[dict[str, object]]:
     return out
 
 
-def comma_separated(filled: Filled) -> str:
+def comma_separated(filled: Filled, *, runs_only: bool = False) -> str:
+    """A line per cell; with ``runs_only`` per cell that has a run."""
+    kept = (row for row in tidy(filled) if row["seeds"] or not runs_only)
     stream = io.StringIO()
     writer = csv.DictWriter(stream, FIELDS, lineterminator="\n")
     writer.writeheader()
-    writer.writerows({k: _field(v) for k, v in row.items()} for row in tidy(filled))
+    writer.writerows({k: _field(v) for k, v in row.items()} for row in kept)
     return stream.getvalue()
 
 
