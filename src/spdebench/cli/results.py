@@ -23,12 +23,7 @@ def results(
     """Write our numbers against all published ones, from run records, and README's first screen and tables."""
     from spdebench.records import store
     from spdebench.report import headline
-<<<<<<< HEAD
-    from spdebench.report.results import page
-=======
-    from spdebench.report.opening import FIGURES
     from spdebench.report.results import numbers_csv, page
->>>>>>> 7b19a4e (docs/results.md for readers: counts and reasons first, tables by model; every number in docs/results.csv)
 
     known = store.known(folder)
     if not known:
@@ -37,15 +32,10 @@ def results(
         )
     text = page(known)
     if readme is not None:
-<<<<<<< HEAD
         typer.echo("\n".join(map(str, headline.write(known, readme))))
-=======
-        headline.write(known, readme)
-        typer.echo("\n".join(map(str, (readme, *(readme.parent / path for path in FIGURES.values())))))
     if csv is not None:
         write_text(csv, numbers_csv(known))
         typer.echo(f"{csv}")
->>>>>>> 7b19a4e (docs/results.md for readers: counts and reasons first, tables by model; every number in docs/results.csv)
     if out is not None:
         write_text(out, text)
         typer.echo(f"{out}")
