@@ -132,7 +132,10 @@ def build(cls: type[T], values: Mapping[str, Any], label: str, *, stored: bool =
     """
     if not isinstance(values, Mapping):
         raise UserError(f"{label}: expected fields by name, got {values!r}")
-    named = _from_file(cls, values, label) if stored else current_names(values, renamed(cls), label)
+    if stored:
+        named = _from_file(cls, values, label)
+    else:
+        named = current_names(full_names(cls, values, label), renamed(cls), label)
     known = fields_of(cls)
     for key in named:
         if key not in known:
@@ -147,6 +150,19 @@ def _from_file(cls: type, values: Mapping[str, Any], label: str) -> dict[str, An
             raise unknown(f"key of {label}", str(key), names)
     legacy = {f.name: f.metadata["legacy"] for f in dataclasses.fields(cls) if "legacy" in f.metadata}
     return legacy | {names[key]: value for key, value in values.items()}
+
+
+def full_names(cls: type, values: Mapping[str, Any], label: str) -> dict[str, Any]:
+    """The values by the names of fields; ``short_names`` of a class maps other names to them, such as J."""
+    short = {key: name for key, name in getattr(cls, "short_names", {}).items() if key not in fields_of(cls)}
+    out: dict[str, Any] = {}
+    for key, value in values.items():
+        name = short.get(key, key)
+        if name in out:
+            other = next(s for s, meant in short.items() if meant == name)
+            raise UserError(f"{label}: '{other}' and '{name}' are the same field; give one of them")
+        out[name] = value
+    return out
 
 
 def renamed(cls: type) -> dict[str, str]:

@@ -60,6 +60,14 @@ def dataset(tmp_path) -> Path:
         (["results", "--results", "nowhere", "--out", "x.md"], "no run record in nowhere"),
         (["results", "--results", __file__, "--out", "x.md"], "is a file, not a folder of run records"),
         (["table", "wave-dirichlet", "--results", __file__], "is a file, not a folder of run records"),
+        (["findings", "kvd"], "unknown finding 'kvd'; did you mean 'kdv'?\n"),
+        (["results", "--out", "no/x.md"], "no such folder: no; make it first, or write x.md into another"),
+        (["findings", "--out", "no/x.md"], "no such folder: no"),
+        (["predict", "run", "x.parquet", "--out", "no/x.npy"], "no such folder: no"),
+        (["plot", "solution", "x.parquet", "--out", "no/x.png"], "no such folder: no"),
+        (["compare", "a", "b", "--out", "no/x.png"], "no such folder: no"),
+        (["show", "run", "--out", "no/x.png"], "no such folder: no"),
+        (["data", "card", "x.parquet", "--out", "no/x.md"], "no such folder: no"),
     ],
 )
 def test_a_mistake_is_one_line_and_exit_code_2(words, message, capsys, tmp_path, monkeypatch):
@@ -68,7 +76,7 @@ def test_a_mistake_is_one_line_and_exit_code_2(words, message, capsys, tmp_path,
     err = capsys.readouterr().err
     assert message in err and err.startswith("error: ") and err.count("\n") == 1
     assert "Traceback" not in err
-    assert not list(tmp_path.rglob("*.*"))
+    assert not list(tmp_path.rglob("*.*")) and not (tmp_path / "no").exists()
 
 
 @pytest.mark.parametrize("words", [[], ["data"], ["bench"]])
@@ -89,7 +97,7 @@ def test_generate_info_verify_card_plot(dataset, capsys, tmp_path):
     facts = json.loads(capsys.readouterr().out)
     assert facts["n"] == 6 and facts["identity"]["equation"] == "phi41"
     assert call("data", "verify", str(dataset)) == 0
-    assert "6 samples solved again from seed 0: the same bits" in capsys.readouterr().out
+    assert "1 checksum matches; 6 samples solved again from seed 0: the same bits" in capsys.readouterr().out
     assert call("data", "card", str(dataset), "--samples", "2", "--out", str(tmp_path / "card.md")) == 0
     text = (tmp_path / "card.md").read_text()
     assert "edition paper | edition converged" in text and "continuous path" in text

@@ -6,6 +6,7 @@ import json
 import os
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -101,6 +102,37 @@ def test_the_slurm_script(tmp_path):
     spdebench(*words, "--out", "local", cwd=tmp_path)
     (one,), (other,) = (list((tmp_path / name).iterdir()) for name in ("ray", "local"))
     assert one.read_bytes() == other.read_bytes()
+
+
+SLOW_UNITS = """
+import sys
+import engine_units
+from spdebench import engines
+from spdebench.errors import UserError
+try:
+    list(engines.run(engine_units.writes_slowly, [(sys.argv[1], k) for k in range(3)], engine="ray"))
+except UserError as error:
+    print(error)
+"""
+
+
+def test_a_killed_head_is_one_line(tmp_path):
+    """Of ours, and after 15 s; Ray itself would end the process after a minute."""
+    with Cluster(nodes=1, cpus=2) as cluster:
+        units = Path(__file__).parents[1] / "unit" / "engines"
+        driver = subprocess.Popen(
+            [sys.executable, "-c", SLOW_UNITS, str(tmp_path)],
+            env={**cluster.environment, "PYTHONPATH": f"{units}:{cluster.environment.get('PYTHONPATH', '')}"},
+            stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+        )  # fmt: skip
+        while driver.poll() is None and not list(tmp_path.glob(".*.tmp")):
+            time.sleep(0.2)
+        cluster.kill_node(0)
+        said, _ = driver.communicate(timeout=50)
+    assert said == (
+        "the connection to the Ray cluster is lost (its head does not answer); finished work is kept, type the command "
+        "again\n"
+    )
 
 
 SHARES = """

@@ -39,6 +39,8 @@ from spdebench.errors import UserError
         (["solve_points=256"], "drop solve_points"),
         (["edition=converged", "solve_points=128"], "do not resolve J"),
         (["substeps=-1"], "at least 1"),
+        (["J=8", "truncation=8"], "'J' and 'truncation' are the same field"),
+        (["J=x"], "truncation must be a whole number"),
     ],
 )
 def test_bad_fields_are_one_clear_line(words, message):
@@ -65,6 +67,15 @@ def test_numbers_from_words_and_from_python_are_the_same_spec():
     )
     assert by_words == equation("phi41", sigma=1.0, truncation=64)
     assert spec.digest(by_words) == spec.digest(equation("phi41", sigma=1, truncation=64))
+
+
+def test_j_is_another_name_of_the_truncation():
+    eq = equation("phi41", truncation=8)
+    assert equation("phi41", J=8) == eq == equation("phi41").replace(J=8)
+    assert spec.build(EQUATIONS["phi41"], spec.parse_overrides(["J=8"]), "phi41") == eq
+    assert "J" not in spec.to_dict(eq)
+    with pytest.raises(UserError, match="unknown key of phi41 'J'"):  # files have one name of each field
+        spec.build(EQUATIONS["phi41"], {"J": 8}, "phi41", stored=True)
 
 
 def test_replace_fills_in_anew_what_was_automatic():

@@ -276,10 +276,10 @@ def _make(unit: Unit) -> Record:
         return _measure_solver(unit.spec, unit)
     run = _trained(unit.spec, unit)
     for label, dataset in unit.shifts.items():
-        path = ensure(dataset, unit.places.data, unit.device)
+        path = ensure(dataset, unit.places.data, unit.device, unit.force)
         score_on(run, run_part(run, open_dataset(path)), label, device=unit.device)
     own_data = dataset_of(unit.spec.datasets[0])
-    add_figure_data(run, unit.figure_data, lambda: part_for(run, ensure(own_data, unit.places.data, "cpu")))
+    add_figure_data(run, unit.figure_data, lambda: part_for(run, ensure(own_data, unit.places.data, "cpu", unit.force)))
     return run.record
 
 
@@ -311,7 +311,7 @@ def _measure_solver(spec: SolverSpec, unit: Unit) -> Record:
     known = store.read(unit.places.results).get(spec.digest)
     if known is not None and solver.lacks_floor(known):
         return solver.with_floor(known, unit.device)
-    dataset = open_dataset(ensure(spec.dataset, unit.places.data, unit.device))
+    dataset = open_dataset(ensure(spec.dataset, unit.places.data, unit.device, unit.force))
     with locked(folder):
         if not _has_record(unit.places, spec):
             if (folder / "record.json").exists():
@@ -328,7 +328,7 @@ def _task(key: str, spec: RunSpec, unit: Unit) -> Task:
     """The task of a run; the last few stay in memory, so that runs on the same data read them once."""
     task = _TASKS.pop(key, None)
     if task is None:
-        paths = [ensure(dataset_of(d), unit.places.data, unit.device) for d in spec.datasets]
+        paths = [ensure(dataset_of(d), unit.places.data, unit.device, unit.force) for d in spec.datasets]
         task = Task(paths, **spec.task)
         while len(_TASKS) >= KEPT_TASKS:
             del _TASKS[next(iter(_TASKS))]
@@ -336,7 +336,7 @@ def _task(key: str, spec: RunSpec, unit: Unit) -> Task:
     return task
 
 
-def ensure(dataset: DatasetSpec, folder: str, device: str) -> Path:
+def ensure(dataset: DatasetSpec, folder: str, device: str, force: bool = False) -> Path:
     """The dataset's file, made if it is not there; of several processes that want it one makes it."""
     return generate(
         dataset.equation,
@@ -347,4 +347,5 @@ def ensure(dataset: DatasetSpec, folder: str, device: str) -> Path:
         device=device,
         allow_aliasing=True,  # where a table has such data, its notes say so
         quiet=True,
+        force=force,
     )

@@ -7,14 +7,16 @@ from typing import Annotated
 
 import typer
 
-from spdebench.cli.output import Json, KnownRecords, print_json, print_table
+from spdebench.cli.output import Json, KnownRecords, in_a_folder, print_json, print_table
 from spdebench.registry import command
 
 
 def compare(
     runs: Annotated[list[str], typer.Argument(metavar="RUN RUN...", help="Folders of runs, or names of run records.")],
     metric: Annotated[str, typer.Option(help="The metric that is tested, with values for single samples.")] = "rel_l2",
-    figure: Annotated[Path | None, typer.Option("--figure", "--out", help="Also draw it: PNG, SVG or PDF.")] = None,
+    figure: Annotated[
+        Path | None, typer.Option("--figure", "--out", callback=in_a_folder, help="Also draw it: PNG, SVG or PDF.")
+    ] = None,
     results: KnownRecords = None,
     as_json: Json = False,
 ) -> None:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from spdebench.cli.output import Device, Json, print_json, print_table, size
+from spdebench.cli.output import Device, Json, in_a_folder, print_json, print_table, size
 from spdebench.errors import Damaged, UserError
 from spdebench.files import write_text
 from spdebench.registry import command
@@ -101,7 +101,7 @@ def verify(
 def _say_verified(ds: datasets.Dataset, result: Verification) -> str:
     from spdebench.data.verify import TOLERANCE
 
-    text = f"{result.chunks} checksums match"
+    text = "1 checksum matches" if result.chunks == 1 else f"{result.chunks} checksums match"
     if result.non_finite:
         stated = f", {result.expected_non_finite} as the file states" if result.expected_non_finite else ""
         text += f"; {'' if result.good else 'DIFFERENT: '}{result.non_finite} samples are not finite{stated}"
@@ -129,7 +129,7 @@ def card(
     files: Files,
     out: Annotated[
         Path | None,
-        typer.Option(help="Write the card there instead of printing it; for several files this is a folder."),
+        typer.Option(help="Write the card there instead of printing it; for several files a folder, which is made."),
     ] = None,
     samples: Annotated[
         int, typer.Option(help="Samples that are solved more finely to measure the discretisation error.")
@@ -145,6 +145,8 @@ def card(
 
     if samples < 2:
         raise UserError(f"samples must be at least 2 for a standard error, got {samples}")
+    if len(files) == 1:
+        in_a_folder(out)
     torch.set_num_threads(1)
     opened = [datasets.open_dataset(file) for file in files]
     facts = [card_facts(each, samples, device) for each in opened]

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from spdebench.cli.output import Device, Json, KnownRecords, print_json, print_table
-from spdebench.errors import UserError
+from spdebench.cli.output import Device, Json, KnownRecords, in_a_folder, print_json, print_table
+from spdebench.errors import UserError, unknown
 
 if TYPE_CHECKING:
     from spdebench.findings import Finding, Found
@@ -24,7 +24,10 @@ def findings(
         Path | None, typer.Option(help="Put the question to this data file, generated here or in the published layout.")
     ] = None,
     out: Annotated[
-        Path | None, typer.Option(help="Write the numbers into this page; without names those that take seconds.")
+        Path | None,
+        typer.Option(
+            callback=in_a_folder, help="Write the numbers into this page; without names those that take seconds."
+        ),
     ] = None,
     folder: KnownRecords = None,
     device: Device = "cpu",
@@ -38,6 +41,9 @@ def findings(
     if names and every:
         raise UserError("give names of findings or --all, not both")
     known = ordered()
+    for name in names or ():
+        if name not in FINDINGS:
+            raise unknown("finding", name, [f.name for f in known])
     chosen = [FINDINGS[name] for name in names] if names else [f for f in known if every or (out and f.quick)]
     if data is not None:
         _refuse_file(chosen, out, names)

@@ -34,7 +34,8 @@ KnownRecords = Annotated[
     ),
 ]
 SpecFields = Annotated[
-    list[str] | None, typer.Argument(metavar="[KEY=VALUE]...", help="Fields; 'spdebench show NAME' lists them.")
+    list[str] | None,
+    typer.Argument(metavar="[KEY=VALUE]...", help="Fields; 'spdebench show NAME' lists them; J is truncation."),
 ]
 
 
@@ -43,6 +44,13 @@ def at_least_one(n: int | None) -> int | None:
     if n is not None and n < 1:
         raise UserError(f"-n must be at least 1, got {n}")
     return n
+
+
+def in_a_folder(file: Path | None) -> Path | None:
+    """Check that the folder of a file to be written is there; to be given to an option as its callback."""
+    if file is not None and not file.parent.exists():
+        raise UserError(f"no such folder: {file.parent}; make it first, or write {file.name} into another")
+    return file
 
 
 def print_json(value: Any) -> None:

@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from spdebench import spec
-from spdebench.cli.output import KnownRecords, SpecFields, at_least_one, print_table
+from spdebench.cli.output import KnownRecords, SpecFields, at_least_one, in_a_folder, print_table
 from spdebench.errors import UserError, unknown
 from spdebench.registry import command
 
@@ -21,7 +21,10 @@ def plot(
     ] = "",
     overrides: SpecFields = None,
     out: Annotated[
-        Path | None, typer.Option(help="PNG, SVG or PDF file; by default KIND-TARGET.png in the current folder.")
+        Path | None,
+        typer.Option(
+            callback=in_a_folder, help="PNG, SVG or PDF file; by default KIND-TARGET.png in the current folder."
+        ),
     ] = None,
     n: Annotated[
         int | None, typer.Option("-n", callback=at_least_one, help="Samples of a study (each has its own default).")

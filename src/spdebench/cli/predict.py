@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from spdebench.cli.output import ChosenPart, Device, Json, print_json, size
+from spdebench.cli.output import ChosenPart, Device, Json, in_a_folder, print_json, size
 from spdebench.errors import UserError
 from spdebench.files import replacing
 from spdebench.registry import command
@@ -16,7 +16,9 @@ from spdebench.registry import command
 def predict(
     run: Annotated[Path, typer.Argument(help="A run's folder.")],
     data: Annotated[Path, typer.Argument(help="A dataset with initial data and noise.")],
-    out: Annotated[Path, typer.Option(help="The file for u, .npy (N T X..).")] = Path("prediction.npy"),
+    out: Annotated[Path, typer.Option(callback=in_a_folder, help="The file for u, .npy (N T X..).")] = Path(
+        "prediction.npy"
+    ),
     part: ChosenPart = "",
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace the file if it is there already.")] = False,
     rows: Annotated[str, typer.Option(help="Only samples of the part in these rows of the file, START:STOP.")] = "",

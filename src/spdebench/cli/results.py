@@ -7,15 +7,19 @@ from typing import Annotated
 
 import typer
 
-from spdebench.cli.output import KnownRecords
+from spdebench.cli.output import KnownRecords, in_a_folder
 from spdebench.errors import UserError
 from spdebench.files import write_text
 
 
 def results(
     folder: KnownRecords = None,
-    out: Annotated[Path | None, typer.Option(help="Markdown file to write; printed if left out.")] = None,
-    csv: Annotated[Path | None, typer.Option(help="CSV file to write, one line per number.")] = None,
+    out: Annotated[
+        Path | None, typer.Option(callback=in_a_folder, help="Markdown file to write; printed if left out.")
+    ] = None,
+    csv: Annotated[
+        Path | None, typer.Option(callback=in_a_folder, help="CSV file to write, one line per number.")
+    ] = None,
     readme: Annotated[
         Path | None, typer.Option(help="A README between whose marks go the first screen and the tables.")
     ] = None,

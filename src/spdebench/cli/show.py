@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from spdebench import spec
-from spdebench.cli.output import Json, SpecFields, print_json, print_table, size
+from spdebench.cli.output import Json, SpecFields, in_a_folder, print_json, print_table, size
 from spdebench.errors import UnknownName, UserError, unknown
 from spdebench.registry import command
 
@@ -65,7 +65,10 @@ def show(
     name: Annotated[str, typer.Argument(help="An equation, model, metric, scheme or the folder of a run.")],
     overrides: SpecFields = None,
     out: Annotated[
-        Path | None, typer.Option(help="For a run of the model step: draw its coefficients as PNG, SVG or PDF.")
+        Path | None,
+        typer.Option(
+            callback=in_a_folder, help="For a run of the model step: draw its coefficients as PNG, SVG or PDF."
+        ),
     ] = None,
     as_json: Json = False,
 ) -> None:

@@ -17,6 +17,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from spdebench.engines import signs
 from spdebench.engines.memory import keep_freed_memory
 from spdebench.engines.need import Need
 from spdebench.errors import UserError, needs_extra
@@ -25,7 +26,8 @@ from spdebench.registry import FILES
 RETRIES = 4  # times that a unit is run again after its worker or node has died
 STORE = 100 << 20  # bytes of Ray's object store: results are small
 WINDOW = 4  # units that are submitted per processor
-LOOK = 5.0  # seconds after which the list of nodes is read again
+LOOK = 5.0  # seconds between two looks at the nodes and at the signs of life of the workers
+GONE = 3  # looks after which a cluster that does not answer is given up
 GATHERING = 60.0  # seconds in which the nodes of a new cluster may still join
 PATIENCE = 10.0  # seconds in which cancelled units may remove half-written files
 
@@ -61,12 +63,15 @@ class _Submitted:
     ) -> None:
         self.ray, self.work, self.lost = ray, work, lost
         self.waiting = list(reversed(units))
-        self.flying: dict[Any, Any] = {}
+        self.flying: dict[Any, tuple[int, Any]] = {}  # reference -> number and unit
         self.workers = workers
+        self.missed = 0  # looks since the cluster has answered
         self._look_round()
         self.remote = ray.remote(call)
-        self.always = {"num_cpus": 1, "max_retries": RETRIES, "runtime_env": {"env_vars": environment()}}
+        shared = {"env_vars": environment()}
+        self.always = {"num_cpus": 1, "max_retries": RETRIES, "runtime_env": shared}
         self._check_fits([need for _, need in units])
+        self.watch = signs.Watch(ray, shared)
 
     def _look_round(self) -> None:
         """Read the resources of the nodes that are alive now, and from that the number of units to submit."""
@@ -86,16 +91,37 @@ class _Submitted:
     def results(self) -> Iterator[Any]:
         try:
             while self.waiting or self.flying:
-                if time.monotonic() > self.looked + LOOK:
+                if time.monotonic() > self.looked + LOOK and self._answers():
                     self._look_round()
+                    self.watch.look(number for number, _ in self.flying.values())
                 while self.waiting and len(self.flying) < self.most:
-                    unit, need = self.waiting.pop()
-                    self.flying[self.remote.options(**self.always, **self._asked(need)).remote(self.work, unit)] = unit
-                done, _ = self.ray.wait(list(self.flying), num_returns=1)
+                    self._submit(*self.waiting.pop())
+                done, _ = self.ray.wait(list(self.flying), num_returns=1, timeout=LOOK)
                 for reference in done:
-                    yield self._landed(reference, self.flying.pop(reference))
+                    yield self._landed(reference, self.flying.pop(reference)[1])
         finally:
-            self._cancel()
+            if not self.missed:
+                self._cancel()
+                self.watch.end()
+
+    def _submit(self, unit: Any, need: Need) -> None:
+        number = len(self.waiting)
+        options = self.always | self._asked(need)
+        reference = self.remote.options(**options).remote(self.work, unit, self.watch.signs, number, LOOK / 2)
+        self.flying[reference] = (number, unit)
+
+    def _answers(self) -> bool:
+        """Whether the head of the cluster listens; Ray itself would wait for a minute, and then end this process."""
+        self.looked = time.monotonic()
+        try:
+            _connect(self.ray.get_runtime_context().gcs_address)
+        except OSError:
+            self.missed += 1
+            if self.missed >= GONE:
+                raise _connection_lost("its head does not answer") from None
+            return False
+        self.missed = 0
+        return True
 
     def _landed(self, reference: Any, unit: Any) -> Any:
         errors = self.ray.exceptions
@@ -108,10 +134,7 @@ class _Submitted:
             what = "was killed for its memory" if isinstance(error, errors.OutOfMemoryError) else "died"
             return self.lost(unit, f"its worker or node {what} {RETRIES + 1} times")
         except errors.RayError as error:
-            first = str(error).strip().splitlines()[0]
-            raise UserError(
-                f"the connection to the Ray cluster is lost ({first}); finished work is kept, type the command again"
-            ) from None
+            raise _connection_lost(str(error).strip().splitlines()[0]) from None
 
     def _asked(self, need: Need) -> dict[str, Any]:
         """The resources as Ray takes them; never more memory than the largest node has, so that every unit can run."""
@@ -139,13 +162,14 @@ def _share(gpus: float) -> float:
     return round(gpus, 4) if gpus <= 1 else math.ceil(gpus)
 
 
-def call(work: Callable[[Any], Any], unit: Any) -> Any:
-    """Run ``work(unit)`` with one thread, in a worker of Ray."""
-    import torch  # slow to import
+def call(work: Callable[[Any], Any], unit: Any, watched: Any, number: int, interval: float) -> Any:
+    """Run ``work(unit)`` with one thread, in a worker of Ray that gives signs of life."""
+    with signs.giving(watched, number, interval):
+        import torch  # slow to import
 
-    torch.set_num_threads(1)
-    keep_freed_memory()
-    return work(unit)
+        torch.set_num_threads(1)
+        keep_freed_memory()
+        return work(unit)
 
 
 def environment() -> dict[str, str]:
@@ -168,6 +192,7 @@ def _import() -> Any:
     require()
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
     os.environ.setdefault("RAY_task_oom_retries", str(RETRIES))  # by default Ray repeats it for ever
+    os.environ.setdefault("RAY_BACKEND_LOG_LEVEL", "fatal")  # else lines of its C++ code stand among ours
     import ray
     import ray._private.worker
     import ray.exceptions
@@ -189,11 +214,12 @@ def _connected(ray: Any, workers: int | None) -> Iterator[None]:
         _check_listens(address)
     quiet = {"logging_level": "error", "log_to_driver": False}
     try:
-        if address:
-            ray.init(address=address, **quiet)
-        else:
-            count = workers or (len(os.sched_getaffinity(0)) if sys.platform == "linux" else os.cpu_count())
-            ray.init(address="local", num_cpus=count, include_dashboard=False, object_store_memory=STORE, **quiet)
+        with _without_stderr():
+            if address:
+                ray.init(address=address, **quiet)
+            else:
+                count = workers or (len(os.sched_getaffinity(0)) if sys.platform == "linux" else os.cpu_count())
+                ray.init(address="local", num_cpus=count, include_dashboard=False, object_store_memory=STORE, **quiet)
     except Exception as error:  # Ray has no one error for this
         first = (str(error).strip().splitlines() or [type(error).__name__])[0]
         if address:
@@ -209,15 +235,38 @@ def _connected(ray: Any, workers: int | None) -> Iterator[None]:
         ray._private.worker._worker_logs_enabled = True
 
 
+@contextmanager
+def _without_stderr() -> Iterator[None]:
+    """Inside, nothing is written to standard error, not by C++ code either: Ray says there which log level it uses."""
+    kept = os.dup(2)
+    try:
+        with open(os.devnull, "wb") as nothing:
+            os.dup2(nothing.fileno(), 2)
+        yield
+    finally:
+        os.dup2(kept, 2)
+        os.close(kept)
+
+
 def _check_listens(address: str) -> None:
     """Check that the address answers; Ray itself would try for minutes."""
-    host, colon, port = address.rpartition("://")[2].rpartition(":")
-    if not colon or not port.isdigit():  # "auto" and its like
-        return
     try:
-        socket.create_connection((host.strip("[]"), int(port)), timeout=10).close()
+        _connect(address)
     except OSError as error:
         raise _unreachable(address, error.strerror or str(error)) from None
+
+
+def _connect(address: str) -> None:
+    """OSError if nothing listens at ``HOST:PORT``; "auto" and its like are not checked."""
+    host, colon, port = address.rpartition("://")[2].rpartition(":")
+    if colon and port.isdigit():
+        socket.create_connection((host.strip("[]"), int(port)), timeout=10).close()
+
+
+def _connection_lost(why: str) -> UserError:
+    return UserError(
+        f"the connection to the Ray cluster is lost ({why}); finished work is kept, type the command again"
+    )
 
 
 def _unreachable(address: str, why: str) -> UserError:

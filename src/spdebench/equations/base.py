@@ -69,6 +69,7 @@ class Equation(ABC):
     solve_points: int = 0  # points per axis of the solving grid
     substeps: int = 0  # sub-steps of each noise interval
 
+    short_names: ClassVar[dict[str, str]] = {"J": "truncation"}  # what users may type for a field
     name: ClassVar[str]
     formula: ClassVar[str] = ""  # if not given, the first line of the docstring
     title: ClassVar[str] = ""  # if not given, the name
@@ -166,7 +167,7 @@ class Equation(ABC):
         for key, value in self._auto().items():
             if values[key] == value:
                 values[key] = auto[key]
-        values.update(changes)
+        values.update(spec.full_names(type(self), changes, self.name))
         return spec.build(type(self), values, self.name)
 
     def resolved_points(self) -> int:
@@ -322,5 +323,8 @@ class Equation(ABC):
 
 
 def equation(name: str, **values: Any) -> Equation:
-    """The equation called ``name`` with the given fields: ``equation("phi41", truncation=32, sigma=1)``."""
+    """The equation called ``name`` with the given fields: ``equation("phi41", truncation=32, sigma=1)``.
+
+    J is another name of ``truncation``.
+    """
     return spec.build(EQUATIONS[name], values, name)

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import dataclasses
+import importlib
 import json
 import shutil
 import signal
 import time
+from pathlib import Path
 
 import pytest
 
@@ -15,13 +17,16 @@ from spdebench.campaign import plan, run
 from spdebench.campaign.deadline import Deadline
 from spdebench.campaign.needs import RunSettings
 from spdebench.campaign.run import Places, fill_missing
-from spdebench.data import generate
+from spdebench.data import generate, open_dataset
 from spdebench.errors import UserError
 from spdebench.paper.fill import fill
 from spdebench.records import store as records
 from spdebench.records.times import share_times
 from spdebench.training import Fit, checkpoints
+from spdebench.version import made_with
 from tiny_tables import made_up, tiny_table
+
+making = importlib.import_module("spdebench.data.generate")  # the module, which its function hides
 
 
 def places(folder) -> Places:
@@ -273,3 +278,25 @@ def test_data_are_made_once_between_processes(tmp_path):
     made = run.ensure(spec, str(tmp_path), "cpu")
     assert made == run.ensure(spec, str(tmp_path), "cpu") == generate(spec.equation, n=spec.n, out=tmp_path)
     assert [p.name for p in tmp_path.iterdir()] == [spec.file_name]
+
+
+def test_force_reaches_the_chunks_of_data(tmp_path, monkeypatch):
+    """Chunks of another version are refused, and with force the run is made of them."""
+    where = places(tmp_path)
+    monkeypatch.setattr(run, "_TASKS", {})  # tasks that other tests have left in memory
+    jobs = todo(plan.only(tiny_table().cells(1), "mean")[:1], where)
+    dataset = tiny_table().wants[0].data[0].spec()
+    with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
+        patch.setattr(making, "made_with", lambda device: made_with(device) | {"spdebench": "0.0.9"})
+        patch.setattr(making, "assemble", interrupted)
+        run.ensure(dataset, where.data, "cpu")
+    (refused,) = fill_missing(jobs, where)
+    assert refused.state == "failed" and "were made with spdebench 0.0.9" in refused.message
+    (outcome,) = fill_missing(jobs, where, RunSettings(force=True))
+    assert outcome.state == "added"
+    made = open_dataset(Path(where.data) / dataset.file_name).made  # of one chunk
+    assert made["spdebench"] == "0.0.9"
+
+
+def interrupted(*arguments: object) -> None:
+    raise KeyboardInterrupt

@@ -9,7 +9,7 @@ import pytest
 
 import spdebench as sb
 from spdebench import engines
-from spdebench.engines import Need, on_ray
+from spdebench.engines import Need, on_ray, signs
 from spdebench.errors import UserError
 
 ray = pytest.importorskip("ray", reason="needs the extra ray")
@@ -38,6 +38,13 @@ def test_one_thread_and_a_killed_worker(tmp_path):
     units = [(str(tmp_path), k) for k in (2, 3, 4)]
     assert sorted(engines.run(engine_units.dies_once, units, engine="ray")) == [2, 3, 4]
     assert (tmp_path / "3").read_text() == "xx"
+
+
+def test_the_unit_of_a_stopped_worker_is_given_to_another(tmp_path, monkeypatch):
+    monkeypatch.setattr(on_ray, "LOOK", 0.4)
+    monkeypatch.setattr(signs, "SILENT", 3)
+    units = [(str(tmp_path), number) for number in range(3)]
+    assert sorted(engines.run(engine_units.stops_once, units, engine="ray")) == [0, 1, 2]
 
 
 def test_errors_are_the_units_own_and_too_much_is_refused():
