@@ -71,7 +71,7 @@ class _Submitted:
         shared = {"env_vars": environment()}
         self.always = {"num_cpus": 1, "max_retries": RETRIES, "runtime_env": shared}
         self._check_fits([need for _, need in units])
-        self.watch = signs.Watch(ray, shared)
+        self.watch = signs.WorkerWatch(ray, shared)
 
     def _look_round(self) -> None:
         """Read the resources of the nodes that are alive now, and from that the number of units to submit."""

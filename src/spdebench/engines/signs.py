@@ -64,7 +64,7 @@ def kill(process: int) -> None:
             os.kill(process, signal.SIGKILL)
 
 
-class Watch:
+class WorkerWatch:
     """Starts the actor for signs of life, looks at them now and then, and kills workers that give none.
 
     Looks are counted, not seconds: if this process was stopped together with its workers, they get their time.
