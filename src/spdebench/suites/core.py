@@ -16,7 +16,7 @@ from typing import Any
 
 from spdebench.suites.base import Shift, Suite, SuiteProblem
 
-TASK: Mapping[str, Any] = {"split": "blocks", "seed": 3407, "n": 0, "every": 1, "stride": 1}
+TASK: Mapping[str, Any] = {"split": "blocks", "seed": 3407, "n": 0, "every": 1, "stride": 1, "seen": None}
 BOX: Mapping[str, Any] = {"edition": "converged", "boundary": "periodic", "basis": "fourier"}
 LINE: Mapping[str, Any] = {**BOX, "points": 64, "solve_points": 128}
 """Fields of all problems in one dimension."""

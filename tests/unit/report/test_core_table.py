@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
+import dataclasses
 from pathlib import Path
 
 import pytest
+import torch
 
 from spdebench.errors import UserError
 from spdebench.paper.catalogue import table
 from spdebench.records import store
 from spdebench.report import headline
-from spdebench.report.core_table import core_table, shift_tables
+from spdebench.report.core_table import UNSEEN, core_table, shift_tables
+from spdebench.solvers import simulate
+from spdebench.suites import CORE
 from spdebench.training.solver_row import SOLVER
 from tiny_tables import made_up
 
 ROOT = Path(__file__).parents[3]
+SHIFTS = ("sigma x2", "u0 x2", "J x2")
 SHIFT = {"scores": {"rel_l2": {"value": 0.5}}}
 
 
@@ -63,6 +68,19 @@ def test_shifts_are_shown_for_a_complete_problem(complete):
     assert lines[0] == "`phi41`, all models:"
     assert lines[2] == "| model | parameters | test | sigma x2 | u0 x2 | J x2 | grid x2 | horizon x2 |"
     assert lines[4] == "| WNO | 1.23k | **0.800** | - | - | 0.500 |  |  |"  # WNO has its own grid and horizon
+
+
+def test_no_model_is_the_best_where_the_inputs_do_not_show_the_shift(complete):
+    """Sigma is not part of the inputs: u0 and dw of the shifted data are those of the problem."""
+    known = {
+        d: dataclasses.replace(r, shifts=dict.fromkeys(SHIFTS, r.shifts["J x2"])) if r.shifts else r
+        for d, r in complete.items()
+    }
+    best = next(line for line in shift_tables(known).splitlines() if line.startswith("| mean |"))
+    assert best == "| mean | 1.23k | 0.900 | 0.500 | **0.500** | **0.500** |  |  |"
+    problem = CORE.problems[0]
+    own, other = (simulate(each.equation, each.seed, range(2)) for each in (problem.spec, problem.datasets()[UNSEEN]))
+    assert torch.equal(own.u0, other.u0) and torch.equal(own.dw, other.dw) and not torch.equal(own.u, other.u)
 
 
 def test_the_committed_page_is_what_the_records_give():

@@ -125,5 +125,7 @@ TABLE = Table(
         "sigma x2, u0 x2 (its random part), J x2, grid x2: the samples of the test part with the same realisation of "
         "the noise, for models trained on the problem as it is. horizon x2: twice the horizon with fresh noise. A cell "
         "is missing where a model works on its own grid or for its own number of frames only.",
+        "sigma x2 does not test a model: it is given xi and not sigma xi, so its inputs are those of the test part. "
+        "Its error is about the distance between the solutions with sigma and with 2 sigma.",
     ),
 )
