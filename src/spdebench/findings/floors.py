@@ -1,4 +1,5 @@
-"""Finding about floors: how far the data are from the SPDE, what their noise allows, which errors lie below that."""
+"""Finding about the discretisation error of the data and about the floor, the error of the best possible prediction:
+which published errors lie below them."""
 
 from __future__ import annotations
 

@@ -125,7 +125,7 @@ def test_an_interrupt_ends_workers_and_leaves_nothing_half_written(tmp_path):
 
 
 def test_the_unit_of_a_stopped_worker_is_given_to_another(tmp_path, monkeypatch):
-    monkeypatch.setattr(local, "LOOK", 0.5)
-    monkeypatch.setattr(local, "SILENT", 4)
+    monkeypatch.setattr(local, "LOOK", 0.4)
+    monkeypatch.setattr(local, "SILENT", 3)
     units = [(str(tmp_path), number) for number in range(3)]
     assert sorted(engines.run(engine_units.stops_once, units, 2)) == [0, 1, 2]
