@@ -93,7 +93,7 @@ class _Submitted:
             while self.waiting or self.flying:
                 if time.monotonic() > self.looked + LOOK and self._answers():
                     self._look_round()
-                    self.watch.look(number for number, _ in self.flying.values())
+                    self.watch.look([number for number, _ in self.flying.values()], LOOK)
                 while self.waiting and len(self.flying) < self.most:
                     self._submit(*self.waiting.pop())
                 done, _ = self.ray.wait(list(self.flying), num_returns=1, timeout=LOOK)

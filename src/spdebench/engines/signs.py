@@ -6,7 +6,8 @@ import os
 import signal
 import sys
 import threading
-from collections.abc import Iterable, Iterator
+import time
+from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
@@ -64,6 +65,29 @@ def kill(process: int) -> None:
             os.kill(process, signal.SIGKILL)
 
 
+def kill_stopped(interval: float, parent: int | None = None) -> None:
+    """Kill the workers on this node that have a unit and are stopped now and after ``interval`` seconds (Linux).
+
+    They are processes of the ``parent``, by default that of this process. A worker that was stopped before its unit
+    could give a sign of life is found in this way only.
+    """
+    before = _stopped(parent or os.getppid())
+    if before:
+        time.sleep(interval)
+        for process in before & _stopped(parent or os.getppid()):
+            kill(process)
+
+
+def _stopped(parent: int) -> set[int]:
+    found = set()
+    for file in Path("/proc").glob("[0-9]*/stat"):
+        with suppress(OSError):
+            state, above = file.read_bytes().rpartition(b")")[2].split()[:2]
+            if state == b"T" and int(above) == parent and file.with_name("cmdline").read_bytes().startswith(TITLE):
+                found.add(int(file.parent.name))
+    return found
+
+
 class WorkerWatch:
     """Starts the actor for signs of life, looks at them now and then, and kills workers that give none.
 
@@ -76,6 +100,7 @@ class WorkerWatch:
         here = self._on(ray.get_runtime_context().get_node_id(), soft=True)
         self.signs = ray.remote(Signs).options(**self.light, max_restarts=-1, scheduling_strategy=here).remote()
         self.asked = self.signs.read.remote()
+        self.looks = 0
         self.seen: dict[int, tuple[Sign, int]] = {}  # unit -> its last sign, and looks since it changed
 
     def _on(self, node: str, soft: bool) -> Any:
@@ -83,20 +108,25 @@ class WorkerWatch:
 
         return NodeAffinitySchedulingStrategy(node, soft=soft)
 
-    def look(self, running: Iterable[int]) -> None:
-        """Compare the signs of the running units with those of the last look."""
+    def look(self, units: Collection[int], interval: float) -> None:
+        """Compare the signs of submitted units with those of the last look, ``interval`` seconds ago."""
+        self.looks += 1
+        if self.looks % SILENT == 0 and any(unit not in self.seen for unit in units):
+            for node in self.ray.nodes():
+                if node["Alive"]:
+                    self._run_on(node["NodeID"], kill_stopped, interval)
         signs = self._read()
         if signs is None:
             return
         before, self.seen = self.seen, {}
-        for unit in running:
+        for unit in units:
             last, silent = before.get(unit, (None, 0))
             sign = signs.get(unit, last)
             if sign is None:
                 continue  # the unit waits for a worker
             silent = silent + 1 if sign == last else 0
             if silent == SILENT:
-                self._kill(sign)
+                self._run_on(sign[0], kill, sign[1])
             self.seen[unit] = (sign, silent)
 
     def _read(self) -> dict[int, Sign] | None:
@@ -110,10 +140,9 @@ class WorkerWatch:
             return None
         return found
 
-    def _kill(self, sign: Sign) -> None:
-        node, process, _ = sign
+    def _run_on(self, node: str, function: Callable[..., None], *arguments: Any) -> None:
         there = self._on(node, soft=False)
-        self.ray.remote(kill).options(**self.light, max_retries=0, scheduling_strategy=there).remote(process)
+        self.ray.remote(function).options(**self.light, max_retries=0, scheduling_strategy=there).remote(*arguments)
 
     def end(self) -> None:
         """End the actor."""

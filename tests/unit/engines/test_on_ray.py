@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 import os
+import shutil
+import signal
+import subprocess
+import time
 
 import engine_units
 import pytest
@@ -45,6 +49,23 @@ def test_the_unit_of_a_stopped_worker_is_given_to_another(tmp_path, monkeypatch)
     monkeypatch.setattr(signs, "SILENT", 3)
     units = [(str(tmp_path), number) for number in range(3)]
     assert sorted(engines.run(engine_units.stops_once, units, engine="ray")) == [0, 1, 2]
+
+
+def test_a_worker_stopped_before_its_first_sign_is_found():
+    """Only that which is stopped and has a unit is killed."""
+    words = {"stopped": "ray::call", "runs": "ray::call", "idle": "ray::IDLE"}
+    found = {k: subprocess.Popen([name, "30"], executable=shutil.which("sleep")) for k, name in words.items()}
+    try:
+        for name in ("stopped", "idle"):
+            found[name].send_signal(signal.SIGSTOP)
+        time.sleep(0.3)
+        signs.kill_stopped(0.05, os.getpid())
+        assert found["stopped"].wait(10) == -signal.SIGKILL
+        assert found["runs"].poll() is None and found["idle"].poll() is None
+    finally:
+        for process in found.values():
+            process.kill()
+            process.wait()
 
 
 def test_errors_are_the_units_own_and_too_much_is_refused():
