@@ -55,6 +55,7 @@ def test_own_model_and_metric_on_the_command_line(tmp_path):
     assert "peak" in done.stdout
 
 
+@pytest.mark.slow
 def test_own_table_and_a_model_of_ones_own_in_it(tmp_path):
     """A table from a file is listed, filled and shown; a model from a file has a row once it is named."""
     examples = {p.stem: str(p) for p in EXAMPLES}

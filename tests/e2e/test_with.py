@@ -34,6 +34,7 @@ def spdebench(tmp_path):
     return run
 
 
+@pytest.mark.slow
 def test_with_may_stand_anywhere_and_is_repeated_and_asked_for(spdebench, tmp_path):
     made = spdebench("generate", "nagumo", *TINY, "-n", "20", "--with", "own_equation.py")
     assert made.returncode == 0, made.stderr

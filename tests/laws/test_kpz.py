@@ -80,6 +80,7 @@ def flat(renormalisation: str, steps: int) -> Flat:
     )
 
 
+@pytest.mark.slow
 def test_mean_of_cole_hopf_at_fine_steps():
     """J=32, lambda=1/2, sigma=1, T=0.05, h_0=0: E exp(lambda h) = 1 with the Cole-Hopf constant, within 4 standard
     errors of below 0.45 %. C only shifts h, so one run serves all constants; `exact` is 0.7 % below Cole-Hopf here."""

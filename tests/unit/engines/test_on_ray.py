@@ -44,6 +44,7 @@ def test_one_thread_and_a_killed_worker(tmp_path):
     assert (tmp_path / "3").read_text() == "xx"
 
 
+@pytest.mark.slow
 def test_the_unit_of_a_stopped_worker_is_given_to_another(tmp_path, monkeypatch):
     monkeypatch.setattr(on_ray, "LOOK", 0.4)
     monkeypatch.setattr(signs, "SILENT", 3)
