@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import statistics
 from collections import defaultdict
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 import torch
@@ -68,6 +69,10 @@ class Needs:
             return ()
         stage = 1 + job.seed if job.trained else 0
         return (stage, job.seconds / max(job.numbers, UNPUBLISHED)) if self.thrifty else (stage,)
+
+    def ordered(self, jobs: Iterable[Job]) -> list[Job]:
+        """The jobs in the order in which they start; of equal ranks the longest first."""
+        return sorted(jobs, key=lambda job: (self.rank(job), -job.seconds))
 
     def _sharing(self, job: Job) -> int:
         """How many runs share the GPU with this one, itself included."""

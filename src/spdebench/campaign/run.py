@@ -170,7 +170,7 @@ def _units(rest: Sequence[Job], places: Places, settings: RunSettings, deadline:
             figure_data=job.figure_data,
             seconds=needs.seconds(job, devices[0]),
         )
-        for k, job in enumerate(sorted(rest, key=lambda j: (needs.rank(j), -j.seconds)))
+        for k, job in enumerate(needs.ordered(rest))
     ]
 
 

@@ -29,7 +29,7 @@ def schedule(todo: Sequence[Job], needs: Needs, workers: int, budget: float, dev
     """The runs that start within ``budget`` seconds if every run takes as long as estimated."""
     free = [0.0] * workers
     out = []
-    for job in sorted((j for j in todo if j.status != "done"), key=lambda j: (needs.rank(j), -j.seconds)):
+    for job in needs.ordered(j for j in todo if j.status != "done"):
         start = heapq.heappop(free)
         if start >= budget:
             break
