@@ -14,7 +14,7 @@ import dataclasses
 import sys
 from abc import abstractmethod
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import torch
@@ -22,6 +22,7 @@ from torch import Tensor, nn
 
 from spdebench import spec
 from spdebench.errors import UserError
+from spdebench.noise.unseen import fill_states
 from spdebench.registry import Registry
 from spdebench.tasks import TASK_TEXT, Batch, Inputs, Setting, Task, recommended
 
@@ -74,6 +75,8 @@ class OperatorModel(nn.Module):
     fills_gpu: ClassVar[bool] = False  # training keeps a GPU busy by itself: runs side by side gain nothing
     streams: ClassVar[bool] = False  # fitted by calibrate_stream, chunk by chunk; its data are never held whole
     costly_features: ClassVar[bool] = False  # features are worth caching on disk between runs
+    redraws: ClassVar[bool] = True  # features are cheap enough to be computed anew for each draw of the unseen noise
+    generative: ClassVar[bool] = False  # `sample` draws from a law that `calibrate` has fitted, without training
 
     def __init_subclass__(cls, name: str | None = None, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
@@ -196,6 +199,31 @@ class OperatorModel(nn.Module):
                 return out
         finally:
             self.train(was)
+
+    def sample(
+        self, batch: Batch, members: int, seed: int = 0, first: int = 0, samples: Tensor | None = None
+    ) -> Tensor:
+        """Members ``first``, .., ``first + members - 1`` of the law of u given u0 and the seen noise: (B, m, T, X..).
+
+        Member i of sample s is a function of (seed, s, i); ``samples`` are the numbers s, by default 0..B-1, so that a
+        batch that is split gives the same members. Here the functions that are not seen are filled with fresh noise of
+        unit variance, and the model predicts: for networks that were trained with loss=energy. Models with
+        ``generative`` give their own method.
+        """
+        if len(batch.dw) and tuple(batch.dw.shape[2:]) != self.setting.grid.points:
+            raise UserError(
+                f"model '{self.name}' draws members at the {self.setting.grid.points} points that it was trained on, "
+                f"got {tuple(batch.dw.shape[2:])}"
+            )
+        unseen, device = self.setting.unseen(), self.device
+        numbers = torch.arange(len(batch)) if samples is None else samples
+        batch = batch.to(device)
+        drawn = []
+        for member in range(first, first + members):
+            states = fill_states(seed, numbers, member, device)
+            fill = unseen.draw(states, batch.dw.shape[1] - 1, self.setting.dt)
+            drawn.append(self.predict(replace(batch, dw=batch.dw + fill)))
+        return torch.stack(drawn, dim=1)
 
     def counts(self) -> dict[str, int]:
         """``parameters`` counts a complex number once, as the paper does; ``real`` counts it twice."""

@@ -2,6 +2,18 @@
 
 from spdebench.noise.bases import Basis, Fourier, Haar, Lattice, Sine, make_basis
 from spdebench.noise.stream import STREAM
+from spdebench.noise.unseen import UnseenNoise
 from spdebench.noise.wiener import PartialNoise, Wiener
 
-__all__ = ["STREAM", "Basis", "Fourier", "Haar", "Lattice", "PartialNoise", "Sine", "Wiener", "make_basis"]
+__all__ = [
+    "STREAM",
+    "Basis",
+    "Fourier",
+    "Haar",
+    "Lattice",
+    "PartialNoise",
+    "Sine",
+    "UnseenNoise",
+    "Wiener",
+    "make_basis",
+]

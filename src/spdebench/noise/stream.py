@@ -25,7 +25,7 @@ from spdebench import accel
 STREAM = "splitmix64-boxmuller-1"
 """Name of this stream; it is written into every file, and a change of the law below must change it."""
 
-PURPOSES = {"noise": 1, "initial": 2, "fixed": 3, "study": 4, "member": 6}
+PURPOSES = {"noise": 1, "initial": 2, "fixed": 3, "study": 4, "member": 6, "fill": 7, "fill epoch": 8}
 
 _TILE = 1 << 15
 _MASK64 = (1 << 64) - 1
@@ -69,6 +69,11 @@ def member_states(
     """One 64-bit state per sample and its member 1, 2, .. of a conditional law: M(r + g member), r of "member"."""
     index = torch.as_tensor(members, dtype=torch.int64, device=device)
     return _mixed(sample_states(seed, "member", samples, device) + index * _GOLDEN)
+
+
+def numbered_states(states: Tensor, number: int) -> Tensor:
+    """The states with one more number in the hash, M(r + g (number+1)): one further argument of the function."""
+    return _mixed(states + _signed(_GOLDEN * (number + 1)))
 
 
 def normal_pairs(states: Tensor, nodes: Tensor, modes: Tensor, scale: float = 1.0) -> Tensor:

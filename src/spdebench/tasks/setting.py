@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,7 +12,10 @@ from torch import Tensor
 from spdebench import spec
 from spdebench.equations import Equation, identity
 from spdebench.equations.inputs import Inputs
+from spdebench.errors import UserError
 from spdebench.grids import Grid
+from spdebench.noise import UnseenNoise, Wiener
+from spdebench.solvers.loop import to_stored
 
 
 @dataclass(frozen=True)
@@ -19,12 +23,14 @@ class Setting:
     """Grid, frames t_0..t_T, inputs and (unless the data were imported) the equation of the data.
 
     ``grid`` and ``times`` are those of the arrays; with sub-sampling the grid and the steps of ``equation`` are finer.
+    ``seen`` is the truncation K of the noise that a model is given; None: all of it.
     """
 
     grid: Grid
     times: tuple[float, ...]
     inputs: Inputs
     equation: Equation | None = None
+    seen: int | None = None
 
     @property
     def dim(self) -> int:
@@ -50,12 +56,29 @@ class Setting:
         """The equation's name, for messages."""
         return self.equation.name if self.equation else "imported data"
 
+    @property
+    def partial(self) -> bool:
+        """Whether some of the noise that acts is not given to a model, so that the answer is a law."""
+        return self.seen is not None and self.unseen().functions > 0
+
+    def unseen(self, *, law: bool = False, seen: int | None = None) -> UnseenNoise:
+        """The noise that is not given to a model, with unit variance for each function, or with its true ``law``.
+
+        ``seen`` replaces the setting's own truncation.
+        """
+        known = self.seen if seen is None else seen
+        if known is None or self.equation is None:
+            raise UserError("all of the noise is given to the model; a law needs a task with seen=K")
+        return _unseen(self.equation, self.grid, known, law)
+
     def to_dict(self) -> dict[str, Any]:
+        seen = {} if self.seen is None else {"seen": self.seen}
         return {
             "grid": spec.to_dict(self.grid),
             "times": list(self.times),
             "inputs": self.inputs,
             "equation": None if self.equation is None else identity.to_dict(self.equation),
+            **seen,
         }
 
     @staticmethod
@@ -63,7 +86,26 @@ class Setting:
         g = values["grid"]
         grid = Grid(tuple(g["points"]), tuple(g["lower"]), tuple(g["upper"]), g["boundary"])
         equation = None if values["equation"] is None else identity.from_dict(values["equation"])
-        return Setting(grid, tuple(values["times"]), values["inputs"], equation)
+        return Setting(grid, tuple(values["times"]), values["inputs"], equation, values.get("seen"))
+
+
+@functools.lru_cache(maxsize=32)
+def _unseen(equation: Equation, grid: Grid, seen: int, law: bool) -> UnseenNoise:
+    """The unseen noise of an equation at the points of a task's grid, as it would be stored."""
+    basis = equation.series()
+    roots = equation.eigenvalue_roots() if law else torch.ones(basis.index.shape, dtype=torch.float64)
+    projected, solving = equation.edition == "converged", equation.solving_grid
+    at_points = not projected and (equation.strided or solving.points == equation.grid.points)
+    if at_points or (equation.basis != "haar" and basis.resolved_by(grid)):
+        return UnseenNoise(Wiener(basis, roots, grid), seen)  # the stored values are those of the series
+
+    def stored(field: Tensor) -> Tensor:
+        values = to_stored(field, False, equation)
+        for axis, n, m in zip(grid.axes, equation.grid.points, grid.points, strict=True):
+            values = torch.unflatten(values, axis, (m, n // m)).select(axis, 0)
+        return values
+
+    return UnseenNoise(Wiener(basis, roots, solving, projected), seen, stored)
 
 
 @dataclass(frozen=True)

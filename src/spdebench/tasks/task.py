@@ -59,7 +59,7 @@ class TaskSpec:
     def setting(self, equation: Equation) -> Setting:
         """The setting of data of this equation; the data need not exist."""
         grid = equation.grid.with_points([n // self.stride for n in equation.grid.points])
-        return Setting(grid, tuple(equation.times[:: self.every].tolist()), self.inputs, equation)
+        return Setting(grid, tuple(equation.times[:: self.every].tolist()), self.inputs, equation, self.seen)
 
     def noise_column(self, dataset: Dataset) -> str:
         """The column of a file that holds the noise which a model is given: dw, or dw_seen if a part of it is seen."""
@@ -177,7 +177,8 @@ class Task(Displayed):
     def setting(self) -> Setting:
         """The description of the data that models are built for."""
         part = self.train
-        return Setting(part.grid, part.times, self.spec.inputs, self.equations[0] if self.equations else None)
+        known = self.equations[0] if self.equations else None
+        return Setting(part.grid, part.times, self.spec.inputs, known, self.spec.seen)
 
     @property
     def identity(self) -> dict[str, Any]:

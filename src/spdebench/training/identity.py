@@ -106,7 +106,7 @@ class RunSpec:
         times = tuple(float(t) for t in first["times"][:: task.every])
         if len(times) < 2 or times[1] <= times[0]:
             raise ValueError("the times do not rise")
-        return Setting(grid, times, task.inputs, equation)
+        return Setting(grid, times, task.inputs, equation, task.seen)
 
     def build(self) -> OperatorModel:
         """The untrained model. Its weights are a function of the seed; the caller's random state does not change."""

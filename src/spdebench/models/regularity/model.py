@@ -46,6 +46,7 @@ class TreeModel(OperatorModel):
     needs_equation = True
     needs_rule = True
     any_grid = True
+    redraws = False
 
     config: TreeConfig
 

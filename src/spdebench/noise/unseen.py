@@ -1,0 +1,70 @@
+"""Fresh noise in place of the functions that a model does not see.
+
+    fill(t_n, x) = sqrt(dt) sum_q g_{n,q} sqrt(lambda_q) e_q(x),    q kept by truncation J and not by K,   g ~ N(0, 1)
+
+With lambda_q = 1, unit variance for each basis function, this is what a network is given as a source of randomness: it
+need not know the spectrum of the noise. With the true eigenvalues it has the law of dw - dw_seen.
+
+The numbers g are a function of (seed, sample, draw) or of (seed, epoch, sample, draw), whatever the batch.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from spdebench.noise.stream import normal_pairs, numbered_states, sample_states
+from spdebench.noise.wiener import Wiener
+
+MOST_NUMBERS = 1 << 24
+"""Pairs of normal numbers that are drawn at a time: 256 MiB."""
+
+
+def fill_states(
+    seed: int, samples: Sequence[int] | Tensor, draw: int, device: torch.device | str, epoch: int | None = None
+) -> Tensor:
+    """One state of the stream for each sample, of its draw 0, 1, ..; with ``epoch`` other ones in each epoch."""
+    if epoch is None:
+        return numbered_states(sample_states(seed, "fill", samples, device), draw)
+    return numbered_states(numbered_states(sample_states(seed, "fill epoch", samples, device), epoch), draw)
+
+
+@dataclass(frozen=True)
+class UnseenNoise:
+    """The part of a Wiener process that truncation ``seen`` does not keep, at the points where a model is given noise.
+
+    ``stored`` brings values on the grid of ``wiener`` to these points, where they differ.
+    """
+
+    wiener: Wiener
+    seen: int
+    stored: Callable[[Tensor], Tensor] | None = None
+
+    @property
+    def functions(self) -> int:
+        """The number of functions that are not seen."""
+        return int(self._weights().count_nonzero())
+
+    def _weights(self) -> Tensor:
+        """sqrt(lambda) of the functions that are not seen, 0 for all others: (pairs, 2)."""
+        basis = self.wiener.basis
+        return self.wiener.roots * ((basis.index > 0) & ~basis.kept_by(self.seen))
+
+    def series(self, z: Tensor) -> Tensor:
+        """The unseen part of the series with pairs z (.., pairs) of amplitudes, at the points: (.., X..)."""
+        weighted = torch.view_as_complex(torch.view_as_real(z) * self._weights().to(z.device))
+        field = self.wiener.physical(weighted)
+        return field if self.stored is None else self.stored(field)
+
+    def draw(self, states: Tensor, intervals: int, dt: float) -> Tensor:
+        """Independent increments over intervals of length dt: float32, (states, intervals + 1, X..), 0 at t_0."""
+        modes = self.wiener.basis.modes.to(states.device)
+        size = max(1, MOST_NUMBERS // (intervals * len(modes)))
+        nodes = torch.arange(intervals, device=states.device)
+        parts = [self.series(normal_pairs(some, nodes, modes, math.sqrt(dt))).float() for some in states.split(size)]
+        increments = torch.cat(parts)
+        return torch.cat((torch.zeros_like(increments[:, :1]), increments), dim=1)
