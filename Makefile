@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 export OMP_NUM_THREADS ?= 1
 
-.PHONY: setup demo test slowest test-slow test-gpu findings drills crash fuzz bench lint format clean
+.PHONY: setup demo test slowest test-slow test-gpu findings drills crash fuzz bench lint format docs clean
 
 setup: $(VENV)/.ready
 
@@ -59,5 +59,15 @@ format: setup
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
+# The documentation site, build/docs/index.html; executed notebooks are kept in build/docs-cache.
+docs: $(VENV)/.docs-ready
+	$(BIN)/python -m sphinx -b html -W --keep-going -q -d build/docs-cache/doctrees docs build/docs
+	@echo "open build/docs/index.html"
+
+$(VENV)/.docs-ready: $(VENV)/.ready
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e ".[docs]"
+	touch $@
+
 clean:
+	rm -rf docs/api docs/equations docs/models
 	rm -rf $(VENV) demo build dist .pytest_cache .mypy_cache .ruff_cache

@@ -1,4 +1,8 @@
-"""The documents: Python blocks run (in order, in an empty folder), links lead to files, words are usual ones."""
+"""The documents: Python blocks run (in order, in an empty folder), links lead to files, words are usual ones.
+
+Links, headings and the contents of the site are checked here in the sources, without Sphinx; the slow test
+tests/e2e/test_docs_site.py builds the site.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +18,12 @@ from spdebench.cli.main import main
 from spdebench.metrics import METRICS
 
 ROOT = Path(__file__).parents[2]
-PAGES = [*sorted(ROOT.glob("*.md")), ROOT / "benchmarks" / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+DOCS = ROOT / "docs"
+WRITTEN_BY_BUILD = ("api", "equations", "models")
+"""Folders of docs/ with pages that `make docs` writes."""
+WRITTEN: frozenset[str] = frozenset()
+SITE = [p for p in sorted(DOCS.rglob("*.md")) if p.relative_to(DOCS).parts[0] not in WRITTEN_BY_BUILD]
+PAGES = [*sorted(ROOT.glob("*.md")), ROOT / "benchmarks" / "README.md", *SITE]
 
 AFTER = {
     "add-an-equation.md": """
@@ -74,10 +83,57 @@ def test_models_and_metrics_use_the_words_of_the_field(registry):
         assert not cls.__module__.startswith("spdebench.") or private_words(text) == [], name
 
 
+def anchors(page: Path) -> set[str]:
+    """The addresses of a page's headings, as GitHub and the site form them."""
+    found: list[str] = []
+    for title in re.findall(r"^#+ (.*)$", re.sub(r"```.*?```", "", page.read_text(), flags=re.S), flags=re.M):
+        plain = re.sub(r"\[([^]]*)\]\([^)]*\)", r"\1", title).replace("`", "")
+        found.append(re.sub(r"[^\w\- ]", "", plain.strip().lower()).replace(" ", "-"))
+    return {slug + (f"-{n}" if (n := found[:i].count(slug)) else "") for i, slug in enumerate(found)}
+
+
+def broken_links(page: Path, written: frozenset[str] = frozenset()) -> list[str]:
+    """Links of a page that lead to no file or to no heading; ``written`` are the pages that the build will write."""
+    broken = []
+    prose = re.sub(r"```.*?```|`[^`\n]*`", "", page.read_text(), flags=re.S)
+    for link in re.findall(r"\]\(<?([^)>\s]+)", prose):
+        target, _, anchor = link.partition("#")
+        file = (page.parent / target).resolve() if target else page
+        by_build = file.is_relative_to(DOCS) and str(file.relative_to(DOCS)) in written
+        if re.match(r"https?:", link) or by_build:
+            continue
+        if not file.exists() or (anchor and file.suffix == ".md" and anchor not in anchors(file)):
+            broken.append(link)
+    return broken
+
+
 @pytest.mark.parametrize("page", PAGES, ids=lambda p: p.name)
 def test_links_lead_somewhere(page):
-    for target in re.findall(r"\]\(([^)#]+)\)", page.read_text()):
-        assert (page.parent / target).exists(), target
+    assert broken_links(page, WRITTEN) == []
+
+
+def test_a_broken_link_is_found(tmp_path):
+    (tmp_path / "other.md").write_text("# A title: `code`, more\n## Twice\n## Twice\n")
+    page = tmp_path / "page.md"
+    page.write_text(
+        "[a](other.md#a-title-code-more) [b](other.md#twice-1) [c](other.md#no) [d](none.md) [e](#here)\n# Here\n"
+    )
+    assert broken_links(page) == ["other.md#no", "none.md"]
+
+
+def test_every_page_is_in_the_contents_of_the_site():
+    """Each page below docs/ is an entry of one {toctree}; a new page must be entered in docs/index.md."""
+    entries = []
+    for page in SITE:
+        for block in re.findall(r"^```\{toctree\}\n(.*?)^```", page.read_text(), flags=re.S | re.M):
+            lines = [line for line in block.splitlines() if line and not line.startswith(":")]
+            entries += [page.parent / (line.partition("<")[2].rstrip(">") or line) for line in lines]
+    entries = [entry.with_name(entry.name + ".md") for entry in entries]
+    known = {*SITE, *(DOCS / name for name in WRITTEN)}
+    assert [str(p) for p in entries if p not in known] == [], "an entry of a {toctree} without a page"
+    missing = {str(p.relative_to(DOCS)) for p in SITE} - {str(p.relative_to(DOCS)) for p in entries} - {"index.md"}
+    assert missing == set(), "enter these pages in a {toctree} of docs/index.md"
+    assert len(entries) == len(set(entries)), "a page is entered twice"
 
 
 def test_help_uses_the_words_of_the_field(capsys):

@@ -24,6 +24,7 @@ NOT_RUN = {
     "make test": "runs this test",
     "make test-slow": "runs this test",
     "make test-gpu": "needs a CUDA device",
+    "make docs": "tests/e2e/test_docs_site.py builds the site",
     "make drills": "takes minutes; tests/drills/test_drills.py runs a part",
     "make fuzz": "is 'make test' with more files",
     "spdebench bench data": "takes minutes; tests/unit/test_bench.py calls the verbs",
