@@ -60,7 +60,8 @@ def time_exclusively(
     if others_running(runs):
         return
     known = store.read(results)
-    mine = (known[j.spec.digest] for j in todo if j.spec.digest in known)
+    found = (known[j.spec.digest] for j in todo if j.spec.digest in known)
+    mine = (record for record in found if record.scores)  # a pilot that diverged has none
     units = [_Timing(record, devices, deadline) for record in without_exclusive_time(mine, known)]
     need = engines.Need(gpus=1.0 if devices[0].startswith("cuda") else 0.0)
     with closing(engines.run(_timed_on_any, units, 1, engine=engine, needs=need)) as timed:

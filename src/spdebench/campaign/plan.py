@@ -32,7 +32,7 @@ class Job:
 
     ``shifts`` are further datasets, by label, on which it is still to be scored; ``figure_data`` what its record still
     lacks for figures; ``seconds`` what is left to do; ``numbers`` how many published numbers
-    and leaderboard cells wait for it.
+    and leaderboard cells wait for it; ``pilot`` whether it tries a learning rate for them.
     """
 
     spec: AnySpec
@@ -41,6 +41,7 @@ class Job:
     shifts: Mapping[str, DatasetSpec] = field(default_factory=dict)
     figure_data: tuple[str, ...] = ()
     numbers: int = 0
+    pilot: bool = False
 
     @property
     def seed(self) -> int:
@@ -62,7 +63,9 @@ def jobs(cells: Iterable[Cell], records: Records, runs: str | Path = "runs", dev
     shifts: dict[str, dict[str, DatasetSpec]] = defaultdict(dict)
     shown: dict[str, dict[str, None]] = defaultdict(dict)
     numbers: dict[str, int] = defaultdict(int)
+    pilots: set[str] = set()
     for cell in cells:
+        pilots |= {run.digest for run in cell.pilots}
         for place, run in enumerate(cell.next_runs):
             wanted.setdefault(run.digest, run)
             numbers[run.digest] += cell.published is not None or cell.leaderboard
@@ -74,6 +77,7 @@ def jobs(cells: Iterable[Cell], records: Records, runs: str | Path = "runs", dev
         replace(
             _job(run, shifts[digest], tuple(shown[digest]), records.get(digest), Path(runs), rates),
             numbers=numbers[digest],
+            pilot=digest in pilots,
         )
         for digest, run in wanted.items()
     ]
@@ -156,7 +160,8 @@ def cells_of(
 
 def with_named(table: Table, patterns: str) -> Table:
     """The table with rows of the third-party models that ``patterns`` names."""
-    return table.with_models(name for name in third_party_models() if name in _listed(patterns))
+    words = {word for pattern in _listed(patterns) for word in (pattern, *pattern.split())}
+    return table.with_models(name for name in third_party_models() if name in words)
 
 
 def _listed(patterns: str) -> list[str]:
@@ -164,7 +169,10 @@ def _listed(patterns: str) -> list[str]:
 
 
 def only(cells: Sequence[Cell], patterns: str) -> list[Cell]:
-    """Cells that match one of the patterns (with commas): a model's name, or part of the cell's label or table."""
+    """Cells that match one of the patterns (with commas).
+
+    A pattern is a part of the cell's label or table, or words (with blanks) that all fit: models' names or such parts.
+    """
     chosen = _listed(patterns)
     if not chosen:
         return list(cells)
@@ -175,7 +183,11 @@ def only(cells: Sequence[Cell], patterns: str) -> list[Cell]:
     return kept
 
 
-def _matches(word: str, cell: Cell) -> bool:
+def _matches(pattern: str, cell: Cell) -> bool:
+    return _fits(pattern, cell) or all(_fits(word, cell) for word in pattern.split())
+
+
+def _fits(word: str, cell: Cell) -> bool:
     if word == SOLVER or word in MODELS:
         return word == cell.model
     return word in f"{cell.table}: {cell.label}".lower()

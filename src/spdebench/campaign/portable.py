@@ -13,14 +13,14 @@ from __future__ import annotations
 
 import json
 import shutil
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from spdebench.errors import UserError
 from spdebench.files import MOST_LINES, plain_name, read_bytes, read_text, replacing, write_text
-from spdebench.records import Record, store
+from spdebench.records import Record, Records, store
 from spdebench.spec import loads
 from spdebench.training import checkpoints
 from spdebench.training.folder import checkpoint_file, locked, read_json, read_log, read_record, write_json
@@ -43,9 +43,12 @@ class Moved:
     unfinished: int
 
 
-def export(folder: str | Path, results: str | Path, runs: str | Path) -> Moved:
-    """Write what another machine needs into ``folder``; what an earlier export wrote there is replaced."""
-    place, known = Path(folder), store.read(results)
+def export(folder: str | Path, known: Records, runs: str | Path) -> Moved:
+    """Write what another machine needs into ``folder``; what an earlier export wrote there is replaced.
+
+    ``known`` are the records of the folder of results.
+    """
+    place = Path(folder)
     lines: list[str] = []
     unfinished: dict[str, dict[str, Any]] = {}
     wanted: set[str] = {RECORDS, UNFINISHED}
@@ -71,7 +74,7 @@ def export(folder: str | Path, results: str | Path, runs: str | Path) -> Moved:
     return Moved(len(lines), len(unfinished))
 
 
-def _finished(run: Path, known: Mapping[str, Record]) -> Record | None:
+def _finished(run: Path, known: Records) -> Record | None:
     """The run's record as the folder of records holds it (with times and further scores), or its own."""
     if not (run / "record.json").is_file():
         return None

@@ -8,6 +8,7 @@ machine, and a larger one only starts if it can end. On a cluster without a budg
 
 from __future__ import annotations
 
+import math
 import time
 import traceback
 from collections.abc import Callable, Sequence
@@ -29,12 +30,14 @@ from spdebench.errors import Damaged, UserError, without_aliasing_warning
 from spdebench.files import set_aside
 from spdebench.paper.base import AnySpec, dataset_of
 from spdebench.paper.figure_data import add_figure_data
-from spdebench.records import Record, store
+from spdebench.records import Provenance, Record, store
+from spdebench.records.codec import decode
 from spdebench.spec import canonical_json
 from spdebench.tasks import Task
-from spdebench.training import Paused, Run, RunSpec, open_run, part_for, score_on, train
+from spdebench.training import Diverged, Paused, Run, RunSpec, open_run, part_for, score_on, train
 from spdebench.training import solver_row as solver
-from spdebench.training.folder import locked, read_record, write_json
+from spdebench.training.folder import locked, read_log, read_record, write_json
+from spdebench.training.provenance import provenance
 from spdebench.training.solver_row import SolverSpec
 from spdebench.training.unseen import run_part
 
@@ -72,6 +75,7 @@ class Unit:
     need: engines.Need = field(default_factory=engines.Need)
     patient: bool = False  # whether to wait for another process that makes this run
     figure_data: tuple[str, ...] = ()
+    pilot: bool = False  # whether it tries a learning rate; if it diverges, its record says so
     seconds: float = 0.0  # about how long it takes on this device, shared with others
     portable: bool = False  # whether only small models may be paused, because this machine will be gone
 
@@ -114,15 +118,14 @@ def fill_missing(
     check_folder(Path(places.runs))
     deadline = Deadline.after(FOREVER if budget is None else budget)
     outcomes: list[RunOutcome] = []
-
-    def carry() -> None:
-        if portable is not None:
-            export(portable, places.results, places.runs)
+    known = store.read(places.results)
 
     def say(outcome: RunOutcome) -> None:
         outcomes.append(outcome)
-        if outcome.state != "left":
-            carry()
+        if outcome.record is not None:
+            known[outcome.record.digest] = outcome.record
+        if portable is not None and outcome.state != "left":
+            export(portable, known, places.runs)
         if report:
             report(outcome)
 
@@ -139,7 +142,7 @@ def fill_missing(
     reserve = 0.0 if settings.exclusive else reserved_seconds(todo, budget)
     thrifty = budget is not None
     needs = Needs(
-        store.read(places.results),
+        known,
         settings.runs_per_gpu(len(places.devices)),
         seeds_first=settings.engine == "local" or thrifty,
         thrifty=thrifty,
@@ -149,7 +152,8 @@ def fill_missing(
     busy = _run(units, settings, say)
     _run([replace(unit, patient=True) for unit in units if unit.spec.name in busy], settings, say)
     time_exclusively(todo, places.runs, places.results, places.devices, settings.engine, deadline)
-    carry()
+    if portable is not None:
+        export(portable, store.read(places.results), places.runs)  # with times, and what other commands have recorded
     return outcomes
 
 
@@ -168,6 +172,7 @@ def _units(rest: Sequence[Job], places: Places, settings: RunSettings, deadline:
             force=settings.force,
             need=needs.of(job, devices[k % len(devices)]),
             figure_data=job.figure_data,
+            pilot=job.pilot,
             seconds=needs.seconds(job, devices[0]),
         )
         for k, job in enumerate(needs.ordered(rest))
@@ -213,7 +218,7 @@ def work(unit: Unit) -> RunOutcome:
         (folder / FAILED).unlink(missing_ok=True)
     try:
         with until(unit.deadline), without_aliasing_warning():
-            record = _make(unit)
+            record = _made(unit)
     except (OutOfTime, Paused):
         return RunOutcome(name, "paused", time.monotonic() - start, "its checkpoint is written")
     except UserError as error:
@@ -224,7 +229,7 @@ def work(unit: Unit) -> RunOutcome:
     finally:
         engines.release(unit.device)
     exclusive = unit.exclusive and not others_running(unit.places.runs, name)
-    timed = replace(record, exclusive_timing=exclusive, shared_device=not exclusive)
+    timed = replace(record, exclusive_timing=exclusive and record.inference_ms is not None, shared_device=not exclusive)
     return _add(timed, unit.places, time.monotonic() - start)
 
 
@@ -269,6 +274,35 @@ def _collect(spec: AnySpec, places: Places) -> RunOutcome:
     except UserError as error:
         return RunOutcome(spec.name, "failed", 0.0, str(error))
     return _add(record, places)
+
+
+def _made(unit: Unit) -> Record:
+    """The record of the run; a pilot that diverges has one without scores, so that it is not tried again."""
+    try:
+        return _make(unit)
+    except Diverged:
+        if not unit.pilot or not isinstance(unit.spec, RunSpec):
+            raise
+        return _diverged(unit.spec, Path(unit.places.runs) / unit.spec.name, unit.device)
+
+
+def _diverged(spec: RunSpec, folder: Path, device: str) -> Record:
+    record = Record(
+        digest=spec.digest,
+        name=spec.name,
+        model=spec.model,
+        config=spec.config,
+        datasets=spec.datasets,
+        task=spec.task,
+        options=spec.options,
+        initial=spec.initial,
+        val=math.nan,
+        epochs=len(read_log(folder / "log.jsonl")),
+        provenance=decode(Provenance, provenance(device), "provenance"),
+    )
+    with locked(folder):
+        write_json(folder / "record.json", record.to_dict())
+    return record
 
 
 def _make(unit: Unit) -> Record:

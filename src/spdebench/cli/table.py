@@ -34,7 +34,9 @@ def table(
     budget: Annotated[
         str, typer.Option(help="Time for --run, such as 25m or 1h30m; with --plan: list what would be made in it.")
     ] = "",
-    only: Annotated[str, typer.Option(help="Only these rows: models or parts of labels, with commas.")] = "",
+    only: Annotated[
+        str, typer.Option(help="Only these rows: models or parts of labels, with commas; 'kpz fno': both.")
+    ] = "",
     seeds: Annotated[int, typer.Option(help="Training seeds of each cell.")] = 3,
     edition: Annotated[str, typer.Option(help="Which edition of the data: paper or converged.")] = "paper",
     format: Annotated[str, typer.Option(help="text, md, latex, csv or html.")] = "text",

@@ -112,6 +112,10 @@ def test_only(tiny):
         "solver vs fine reference",
     }  # a model: all that its run gives
     assert {c.column for c in plan.only(cells, "moved")} == {"J=8", "fresh"}
+    assert {(c.model, c.column) for c in plan.only(cells, "deeponet fresh, mean")} == {
+        ("deeponet", "fresh"),
+        *((c.model, c.column) for c in cells if c.model == "mean"),
+    }  # words of one pattern must all fit
     assert plan.only(cells, "") == cells
     with pytest.raises(
         UserError, match="no row matches 'nothing'; the models here are deeponet, mean, linear, trees, step, solver"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import importlib
 import json
+import math
 import shutil
 import signal
 import time
@@ -13,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from spdebench import engines
-from spdebench.campaign import plan, run
+from spdebench.campaign import plan, portable, run
 from spdebench.campaign.deadline import Deadline
 from spdebench.campaign.needs import RunSettings
 from spdebench.campaign.run import Places, fill_missing
@@ -22,7 +23,7 @@ from spdebench.errors import UserError
 from spdebench.paper.fill import fill
 from spdebench.records import store as records
 from spdebench.records.times import share_times
-from spdebench.training import Fit, checkpoints
+from spdebench.training import Diverged, Fit, checkpoints
 from spdebench.version import made_with
 from tiny_tables import made_up, tiny_table
 
@@ -207,6 +208,25 @@ def test_one_failure_stops_nothing_else(whole, tmp_path, monkeypatch, capfd):
     assert [(o.state, o.message) for o in outcomes] == [("failed", "it diverged"), ("failed", "ValueError: a fault")]
     assert "Traceback" in capfd.readouterr().err  # the fault, not the user's mistake
     assert [o.state for o in fill_missing(todo(cells, where), where)] == ["added", "added"]
+
+
+def test_a_pilot_that_diverges_is_recorded_and_not_tried_again(whole, tmp_path, monkeypatch):
+    """Another run that diverges has failed."""
+    where = places(tmp_path)
+    shutil.copytree(whole[0] / "data", where.data)
+    first = plan.only(tiny_table().cells(1), "deeponet")[:1]
+    cells = [dataclasses.replace(first[0], pilots=first[0].runs)]
+
+    def diverges(fit):
+        raise Diverged("loss became non-finite")
+
+    monkeypatch.setattr(Fit, "run_epoch", diverges)
+    assert [o.state for o in fill_missing(todo(first, where), where)] == ["failed"]
+    assert [o.state for o in fill_missing(todo(cells, where), where, portable=tmp_path / "portable")] == ["added"]
+    (record,) = records.read(where.results).values()
+    assert math.isnan(record.val) and not record.scores
+    assert [j.status for j in todo(cells, where)] == ["done"]
+    assert portable.merge(tmp_path / "portable", tmp_path / "there", tmp_path / "runs2").records == 1
 
 
 def test_runs_side_by_side_and_their_times(whole, tmp_path):
