@@ -24,6 +24,7 @@ FLOW = [
     "records",
     "training",
     "suites",
+    "challenge",
     "paper",
     "campaign",
     "report",

@@ -1,0 +1,145 @@
+"""The card of a submission: what was trained, on which data, by whom, and what the authors declare; a TOML file.
+
+Every field is checked when the card is read, and a mistake is one line that names the field.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+import tomllib
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+from spdebench.errors import UserError
+from spdebench.files import read_text
+from spdebench.records.codec import build
+
+CARD_FILE = "card.toml"
+MOST_CARD = 64 << 10
+"""Bytes of a card."""
+LONGEST_LINE, LONGEST_TEXT = 200, 4000
+"""Characters of a field with one line, and of one with several."""
+FREE_TEXT = ("description", "training_data", "command")
+"""Fields that may have several lines."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Declaration:
+    """What the authors declare about leakage; only true statements can be submitted.
+
+    no_solver_used                no numerical solver of the equation made the predictions, or a part of them
+    no_test_truth_used            no solution of a test input was used to train, tune or choose the model
+    no_challenge_inputs_in_training  the inputs of the challenge were used for the predictions only
+    """
+
+    no_solver_used: bool
+    no_test_truth_used: bool
+    no_challenge_inputs_in_training: bool
+
+    def __post_init__(self) -> None:
+        for f in dataclasses.fields(self):
+            if not getattr(self, f.name):
+                raise UserError(f"declaration.{f.name} is false; such predictions cannot be ranked with the others")
+
+
+@dataclass(frozen=True, kw_only=True)
+class SubmissionCard:
+    """One method of one group of authors.
+
+    title          the name on the leaderboard
+    model          the kind of model, such as FNO; a name of `spdebench list models` where it is one
+    authors        their names
+    contact        an e-mail address or a web address
+    description    the method in the authors' own words
+    parameters     trained numbers; a complex one counts twice
+    training_data  the files or commands of the training data, with their seeds
+    seeds          the training seeds, one for each submitted prediction of a problem
+    code           web address of the code, at a commit or a tag
+    command        the exact command that trains the model and predicts
+    hardware       the device that trained it
+    training_minutes  minutes of training for one seed and problem, on that device
+    declaration    what is declared about leakage
+    """
+
+    title: str
+    model: str
+    authors: tuple[str, ...]
+    contact: str
+    description: str
+    parameters: int
+    training_data: str
+    seeds: tuple[int, ...]
+    code: str
+    command: str
+    hardware: str
+    training_minutes: float
+    declaration: Declaration
+
+    def __post_init__(self) -> None:
+        for f in dataclasses.fields(self):
+            value = getattr(self, f.name)
+            if isinstance(value, str):
+                _check_text(f.name, value, several_lines=f.name in FREE_TEXT)
+        if not self.authors:
+            raise UserError("authors must name at least one author")
+        for author in self.authors:
+            _check_text("authors", author)
+        if not self.seeds or len(set(self.seeds)) < len(self.seeds) or min(self.seeds) < 0:
+            raise UserError(f"seeds must be different whole numbers from 0 on, got {list(self.seeds)}")
+        if self.parameters < 0:
+            raise UserError(f"parameters must be at least 0, got {self.parameters}")
+        if not math.isfinite(self.training_minutes) or self.training_minutes < 0:
+            raise UserError(f"training_minutes must be a finite number from 0 on, got {self.training_minutes}")
+        if not _is_web_address(self.code):
+            raise UserError(f"code must be a web address that starts with https://, got '{self.code}'")
+        if not ("@" in self.contact or _is_web_address(self.contact)):
+            raise UserError(f"contact must be an e-mail address or a web address, got '{self.contact}'")
+
+
+def _check_text(name: str, text: str, *, several_lines: bool = False) -> None:
+    longest = LONGEST_TEXT if several_lines else LONGEST_LINE
+    if not text.strip():
+        raise UserError(f"{name} is empty")
+    if len(text) > longest:
+        raise UserError(f"{name} has {len(text)} characters; at most {longest} are allowed")
+    if not (text.replace("\n", "") if several_lines else text).isprintable():
+        raise UserError(f"{name} must be {'text' if several_lines else 'one line'} without control characters")
+
+
+def _is_web_address(text: str) -> bool:
+    try:
+        parts = urlsplit(text)
+    except ValueError:
+        return False
+    return parts.scheme == "https" and bool(parts.hostname) and not set(text) & set(" <>\"'`\\")
+
+
+def parse_card(text: str, where: str) -> SubmissionCard:
+    """The card with this TOML text; ``where`` names it in errors."""
+    try:
+        values: dict[str, Any] = tomllib.loads(text)
+        return build(SubmissionCard, values, "")
+    except (tomllib.TOMLDecodeError, RecursionError) as error:
+        raise UserError(f"{where} is not TOML ({error or 'it is nested too deeply'})") from None
+    except UserError as error:
+        raise UserError(f"{where}: {error}; docs/submit.md describes the fields") from None
+
+
+def card_text(path: Path) -> str:
+    """The text of a card's file."""
+    try:
+        return read_text(path, MOST_CARD)
+    except FileNotFoundError:
+        raise UserError(f"no such card: {path}; docs/submit.md shows one") from None
+    except OSError as error:
+        raise UserError(f"cannot read {path} ({error.strerror or error})") from None
+    except ValueError:
+        raise UserError(f"{path} is not a text file in UTF-8") from None
+
+
+def read_card(path: str | Path) -> SubmissionCard:
+    """Read and check a card."""
+    return parse_card(card_text(Path(path)), str(path))

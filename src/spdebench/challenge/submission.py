@@ -1,0 +1,164 @@
+"""A submission is a folder: its name, ``card.toml`` (`card`), and ``scores.json``, which `Scored` describes."""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from spdebench.challenge.card import CARD_FILE, SubmissionCard, read_card
+from spdebench.errors import UserError
+from spdebench.files import read_text
+from spdebench.records import MetricValue
+from spdebench.records.codec import build, encode
+from spdebench.spec import loads
+
+SCORES_FILE = "scores.json"
+MOST_SCORES = 4 << 20
+"""Bytes of a file of scores."""
+VERSION = 1
+FOLDER = Path("submissions")
+"""Where submissions are collected."""
+NAME = re.compile(r"[a-z0-9]+(-[a-z0-9]+)*")
+TOLERANCE = 0.02
+"""Relative difference up to which a second run reproduces a score."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Scored:
+    """Scores of the predictions for one problem by the model of one training seed.
+
+    problem    name of the problem in its suite
+    seen       None: the whole noise was given, u is predicted path by path; K: only the functions that truncation K
+               keeps were given, and members of the law of u were predicted
+    members    members per input, where a law was predicted
+    n          inputs
+    hidden     the truth was solved from the secret of the challenge; False: the authors had that secret themselves
+    challenge  SHA-256 of the secret: which challenge this was
+    again      value of the first metric when the maintainers ran the authors' command; None: they have not
+    version    version of spdebench that scored it
+    """
+
+    suite: str
+    problem: str
+    seed: int
+    n: int
+    scores: Mapping[str, MetricValue]
+    seen: int | None = None
+    members: int | None = None
+    hidden: bool = False
+    challenge: str = ""
+    again: float | None = None
+    version: str = ""
+
+    def __post_init__(self) -> None:
+        if not self.scores:
+            raise UserError(f"the scores of {self.problem} are missing")
+        if self.metric not in self.scores:
+            raise UserError(f"the score {self.metric} of {self.problem} is missing")
+        if self.n < 1 or self.seed < 0:
+            raise UserError(f"n must be at least 1 and seed at least 0, got {self.n} and {self.seed}")
+        if (self.seen is None) != (self.members is None) or (self.members is not None and self.members < 1):
+            raise UserError(f"members must be given with seen, and be at least 1, got {self.members}")
+        if not re.fullmatch(r"[0-9a-f]{64}", self.challenge):
+            raise UserError("challenge must be the SHA-256 of the secret, 64 hexadecimal digits")
+        if self.again is not None and not (math.isfinite(self.again) and self.again >= 0):
+            raise UserError(f"again must be a finite number from 0 on, got {self.again}")
+
+    @property
+    def metric(self) -> str:
+        """The metric by which the problem is ranked."""
+        return "rel_l2" if self.seen is None else "energy_score"
+
+    @property
+    def value(self) -> float:
+        """The value of that metric."""
+        return self.scores[self.metric].value
+
+    @property
+    def reproduced(self) -> bool | None:
+        """Whether a second run by the maintainers came within 2 %; None: there was none."""
+        return None if self.again is None else abs(self.again - self.value) <= TOLERANCE * abs(self.value)
+
+    @property
+    def key(self) -> tuple[str, str, int, int]:
+        """Suite, problem, what is seen (-1: all) and training seed: a submission has one score for each."""
+        return self.suite, self.problem, -1 if self.seen is None else self.seen, self.seed
+
+
+@dataclass(frozen=True)
+class Submission:
+    """One folder of submissions: its name, its card and its scores, sorted by problem and seed."""
+
+    name: str
+    card: SubmissionCard
+    results: tuple[Scored, ...] = field(default=())
+
+    def __post_init__(self) -> None:
+        if not NAME.fullmatch(self.name) or len(self.name) > 40:
+            raise UserError(f"a submission's name has up to 40 small letters, digits and single -, got '{self.name}'")
+        keys = [each.key for each in self.results]
+        if len(set(keys)) < len(keys):
+            raise UserError("a problem is scored twice for one training seed")
+        for each in self.results:
+            if each.seed not in self.card.seeds:
+                raise UserError(f"seed {each.seed} of {each.problem} is not among the seeds of the card")
+        object.__setattr__(self, "results", tuple(sorted(self.results, key=lambda each: each.key)))
+
+
+# --- files ----------------------------------------------------------------------------------------------------------
+def scores_text(results: tuple[Scored, ...]) -> str:
+    """The content of ``scores.json``."""
+    written = {"version": VERSION, "results": [encode(each) for each in sorted(results, key=lambda each: each.key)]}
+    return json.dumps(written, indent=1, sort_keys=True, allow_nan=False) + "\n"
+
+
+def read_scores(path: Path) -> tuple[Scored, ...]:
+    """The scores in a file; anything else is one line that names the file and the field."""
+    try:
+        values = loads(read_text(path, MOST_SCORES))
+        return tuple(build(Scored, each, f"results[{k}].") for k, each in enumerate(_results(values)))
+    except FileNotFoundError:
+        raise UserError(f"{path} is missing; 'spdebench challenge score' writes it") from None
+    except OSError as error:
+        raise UserError(f"cannot read {path} ({error.strerror or error})") from None
+    except (ValueError, UserError) as error:
+        raise UserError(f"{path} is not a file of scores ({error})") from None
+
+
+def _results(values: Any) -> list[dict[str, Any]]:
+    if not isinstance(values, dict) or set(values) != {"version", "results"}:
+        raise UserError("expected an object with version and results")
+    if values["version"] != VERSION or isinstance(values["version"], bool):
+        raise UserError(f"version must be {VERSION}")
+    results = values["results"]
+    if not isinstance(results, list) or not results or not all(isinstance(each, dict) for each in results):
+        raise UserError("results must be a list of objects that is not empty")
+    return results
+
+
+def read_submission(folder: str | os.PathLike[str]) -> Submission:
+    """Read a submission with its scores."""
+    place = Path(folder)
+    if not place.is_dir():
+        raise UserError(f"no such submission: {place} (a submission is a folder with {CARD_FILE} and {SCORES_FILE})")
+    card, results = read_card(place / CARD_FILE), read_scores(place / SCORES_FILE)
+    try:
+        return Submission(place.resolve().name, card, results)
+    except UserError as error:
+        raise UserError(f"{place}: {error}") from None
+
+
+def submissions(folder: str | os.PathLike[str] = FOLDER) -> tuple[Submission, ...]:
+    """All submissions of a folder, sorted by name; a folder that does not exist has none."""
+    place = Path(folder)
+    if not place.exists():
+        return ()
+    if not place.is_dir():
+        raise UserError(f"{place} is a file, not a folder of submissions")
+    return tuple(read_submission(each) for each in sorted(place.iterdir()) if each.is_dir())
