@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 export OMP_NUM_THREADS ?= 1
 
-.PHONY: setup demo test slowest test-slow test-gpu findings drills crash fuzz bench lint format docs clean
+.PHONY: setup demo test slowest test-slow test-gpu findings drills crash fuzz bench lint format docs release-check clean
 
 setup: $(VENV)/.ready
 
@@ -67,6 +67,10 @@ docs: $(VENV)/.docs-ready
 $(VENV)/.docs-ready: $(VENV)/.ready
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e ".[docs]"
 	touch $@
+
+# Whether tag (of this commit, or TAG=vX.Y.Z), version.py, CITATION.cff and CHANGELOG.md name the same version.
+release-check:
+	@$(PYTHON) tools/release_check.py $(TAG)
 
 clean:
 	rm -rf docs/api docs/equations docs/models

@@ -1,4 +1,4 @@
-"""The built wheel, installed by itself and used from another folder: data files are in it and the verbs work."""
+"""The wheel, built from the sdist and installed in another folder: data files are in it and the verbs work."""
 
 from __future__ import annotations
 
@@ -6,10 +6,13 @@ import os
 import shutil
 import subprocess
 import sys
+import tarfile
 import zipfile
 from pathlib import Path
 
 import pytest
+
+from spdebench.version import __version__
 
 ROOT = Path(__file__).parents[2]
 DATA_FILES = ("py.typed", "*.csv", "*.toml", "*.html", "*.css", "*.js")
@@ -50,15 +53,30 @@ def run(*words: str | Path, cwd: Path, **environment: str) -> str:
 
 
 @pytest.fixture(scope="module")
-def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def sdist(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Built from a copy: an old ``build`` folder of the checkout must not leak into it."""
     copy = tmp_path_factory.mktemp("copy")
-    for name in ("pyproject.toml", "setup.py", "README.md", "LICENSE"):
+    for name in ("pyproject.toml", "setup.py", "MANIFEST.in", "README.md", "LICENSE", "CHANGELOG.md", "CITATION.cff"):
         shutil.copy(ROOT / name, copy)
     shutil.copytree(ROOT / "results", copy / "results")
     shutil.copytree(ROOT / "src", copy / "src", ignore=shutil.ignore_patterns("__pycache__", "*.egg-info"))
-    run("-m", "pip", "wheel", "--quiet", "--no-deps", "--no-build-isolation", "--wheel-dir", "dist", ".", cwd=copy)
-    return next((copy / "dist").glob("spdebench-*.whl"))
+    run("-c", "from setuptools import build_meta; build_meta.build_sdist('dist')", cwd=copy)
+    return next((copy / "dist").glob("spdebench-*.tar.gz"))
+
+
+@pytest.fixture(scope="module")
+def wheel(sdist: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Built from the sdist alone, in another folder."""
+    folder = tmp_path_factory.mktemp("wheel")
+    run("-m", "pip", "wheel", "--quiet", "--no-deps", "--no-build-isolation", "--wheel-dir", ".", sdist, cwd=folder)
+    return next(folder.glob("spdebench-*.whl"))
+
+
+def test_the_sdist_says_what_it_is(sdist: Path) -> None:
+    with tarfile.open(sdist) as archive:
+        names = {name.partition("/")[2] for name in archive.getnames()}
+    assert {"LICENSE", "README.md", "CHANGELOG.md", "CITATION.cff", "pyproject.toml", "setup.py"} <= names
+    assert sdist.name == f"spdebench-{__version__}.tar.gz"
 
 
 def test_every_data_file_is_in_it(wheel: Path) -> None:
