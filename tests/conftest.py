@@ -1,5 +1,6 @@
 """Property tests draw the same cases every time: a failure seen once can be had again. What needs a GPU is skipped."""
 
+import signal
 from collections import Counter
 from pathlib import PurePosixPath
 
@@ -9,6 +10,15 @@ from hypothesis import settings
 
 settings.register_profile("fixed", derandomize=True, deadline=None)
 settings.load_profile("fixed")
+
+
+def pytest_configure() -> None:
+    """Signals act as in a terminal: a background job ignores some of them, and the commands under test inherit that."""
+    for name in (signal.SIGHUP, signal.SIGTERM):
+        if signal.getsignal(name) is signal.SIG_IGN:
+            signal.signal(name, signal.SIG_DFL)
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

@@ -66,7 +66,12 @@ def _is_legacy(field: dataclasses.Field[Any], value: Any) -> bool:
     return "legacy" in field.metadata and bool(value == field.metadata["legacy"])
 
 
+_SCALARS = frozenset((str, int, float, bool, type(None)))
+
+
 def _plain(value: Any) -> Any:
+    if type(value) in _SCALARS:
+        return value
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
         return to_dict(value)
     if isinstance(value, dict):

@@ -24,7 +24,9 @@ def test_mass_moves_with_the_zero_mode_only(noise, edition):
     assert torch.allclose(mass, moved, atol=1e-13)
 
 
-@pytest.mark.parametrize(("noise", "value"), [("q_wiener", 0.50537), ("cylindrical", 1.145)])
+@pytest.mark.parametrize(
+    ("noise", "value"), [("q_wiener", 0.50537), pytest.param("cylindrical", 1.145, marks=pytest.mark.slow)]
+)
 def test_mean_energy_at_T(noise, value):
     """E int u^2 = int u_0^2 + sigma^2 Tr(Q) T at T = 0.5, J = 128, edition paper; n = 512, 4 standard errors."""
     eq = equation("kdv", noise=noise)
@@ -99,7 +101,7 @@ def test_galilean_shift():
     assert torch.allclose(moved - 0.25, plain.roll(-48), atol=1e-10)  # 0.75 of 64 points
 
 
-@pytest.mark.parametrize("edition", ["paper", "converged"])
+@pytest.mark.parametrize("edition", [pytest.param("paper", marks=pytest.mark.slow), "converged"])
 def test_strong_order_one_for_fixed_truncation(edition):
     """Impulses of smooth noise: order 1 while omega_J dt is small (0.6 to 0.08 here). For rough noise the phases
     omega_J dt are never resolved and no order is known."""

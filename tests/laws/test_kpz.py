@@ -170,7 +170,7 @@ def test_mollifier_can_be_resolved_to_its_support():
     assert abs(1 + 2 * float(phi2[1:].sum()) - renormalise.mollifier_sum(32)) < 1e-12
 
 
-@pytest.mark.parametrize("edition", ["paper", "converged"])
+@pytest.mark.parametrize("edition", ["paper", pytest.param("converged", marks=pytest.mark.slow)])
 def test_strong_order_one_for_fixed_truncation(edition):
     """Additive noise of fixed truncation: order 1 (with a counter-term that does not change with the step)."""
     eq = KPZ(edition=edition, sigma=1.0, truncation=4, points=16, solve_points=16, substeps=1, renormalisation="none")

@@ -146,7 +146,7 @@ def strong_errors(eq: Phi42, steps: tuple[int, ...], reference: int, roughness: 
     return torch.stack([(weight * gap.abs() ** 2).flatten(1).sum(1) for gap in gaps])
 
 
-@pytest.mark.parametrize("edition", ["paper", "converged"])
+@pytest.mark.parametrize("edition", ["paper", pytest.param("converged", marks=pytest.mark.slow)])
 def test_strong_order_one_for_fixed_truncation(edition: str) -> None:
     """Smooth noise: order 1, the exact counter-term changing with the step."""
     eq = Phi42(edition=edition, sigma=1.0, truncation=4, points=8, solve_points=8, substeps=1, renormalisation="exact")

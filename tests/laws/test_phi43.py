@@ -97,6 +97,7 @@ def test_converged_edition_rests_and_paper_is_near() -> None:
     assert 0.016 < distance(final(eq.replace(edition="paper"), range(1))) < 0.019
 
 
+@pytest.mark.slow
 def test_renormalised_lattices_approach_each_other_and_bare_ones_do_not() -> None:
     """sigma = 1, T = 0.5, u_0 = 0, lattices of 5^3, 9^3, 17^3, modes |k_i| <= 2, the same noise in 16 samples.
 

@@ -82,7 +82,7 @@ def test_homogeneous_solution(edition, tolerance):
     assert float((u - torch.as_tensor(exact)).abs().max()) < tolerance
 
 
-@pytest.mark.parametrize("edition", ["paper", "converged"])
+@pytest.mark.parametrize("edition", ["paper", pytest.param("converged", marks=pytest.mark.slow)])
 def test_second_moment_of_the_linear_multiplicative_equation(edition):
     """u_tt = u_xx + u xi from u_0 = 1: E u^2(t) = cosh(t/sqrt 2) for t <= 1/2 as J grows (1.06315 at 1/2)."""
     n = 1024

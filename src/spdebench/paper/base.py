@@ -9,9 +9,9 @@ from __future__ import annotations
 import dataclasses
 import functools
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar
 
 from spdebench import spec
 from spdebench.data import DatasetSpec
@@ -25,6 +25,7 @@ from spdebench.tasks import Inputs, TaskSpec, subsampling
 from spdebench.training.identity import RunSpec, plan
 from spdebench.training.solver_row import SOLVER, SolverSpec
 
+T = TypeVar("T")
 Edition = Literal["paper", "converged"]
 EDITIONS: tuple[Edition, ...] = ("paper", "converged")
 AnySpec = RunSpec | SolverSpec
@@ -106,8 +107,22 @@ class Want:
         fields = {"inputs": self.inputs, **subsampling(self.data[0].spec(edition).equation), **self.task}
         return TaskSpec(**fields)
 
+    @functools.cached_property
+    def _known(self) -> dict[Any, Any]:
+        """What was computed of this number before: tables are filled many times."""
+        return {}
+
+    def _once(self, key: Any, compute: Callable[[], T]) -> T:
+        if key not in self._known:
+            self._known[key] = compute()
+        found: T = self._known[key]
+        return found
+
     def supported(self, edition: Edition) -> bool:
         """False for an optional row whose model cannot work with the data, or not with those of ``test``."""
+        return self._once(edition, lambda: self._supported(edition))
+
+    def _supported(self, edition: Edition) -> bool:
         if not self.optional or self.model == SOLVER:
             return True
         setting = self.task_spec(edition).setting(self.data[0].spec(edition).equation)
@@ -122,6 +137,9 @@ class Want:
 
     def runs(self, seeds: int, edition: Edition) -> tuple[AnySpec, ...]:
         """One run per seed; what does not depend on a seed (solver, baselines) runs once."""
+        return self._once((seeds, edition), lambda: self._runs(seeds, edition))
+
+    def _runs(self, seeds: int, edition: Edition) -> tuple[AnySpec, ...]:
         task = spec.to_dict(self.task_spec(edition))
         if self.model == SOLVER:
             return (SolverSpec(self.data[0].spec(edition), task),)

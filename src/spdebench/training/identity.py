@@ -7,6 +7,7 @@ import hashlib
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import torch
@@ -63,7 +64,7 @@ class RunSpec:
             del values["initial"]
         return values
 
-    @property
+    @cached_property
     def digest(self) -> str:
         return spec.digest(self.to_dict())
 
