@@ -24,6 +24,7 @@ from spdebench.data.generate import _Unit as Unit
 from spdebench.data.generate import make_part, parts_folder, read_part
 from spdebench.data.identity import DatasetSpec, from_json
 from spdebench.data.predictions import read_prediction
+from spdebench.data.publish import write_nested
 from spdebench.data.published import export_published, import_published
 from spdebench.data.verify import check_sums
 from spdebench.equations import equation
@@ -40,6 +41,13 @@ def place(tmp_path_factory) -> Path:
 @pytest.fixture(scope="module")
 def native(place) -> Path:
     return generate(SPEC.equation, n=SPEC.n, chunk=SPEC.chunk, out=place / "native")
+
+
+@pytest.fixture(scope="module")
+def nested(native, place) -> Path:
+    """The same dataset as it is published, with nested lists."""
+    write_nested(open_dataset(native), place / "nested.parquet")
+    return place / "nested.parquet"
 
 
 @pytest.fixture(scope="module")
@@ -68,12 +76,21 @@ def truth(path: Path) -> Dataset:
 
 
 # --- native -------------------------------------------------------------------------------------------------------
-@cases(1500)
+@cases(1350)
 @given(edits)
 def test_a_damaged_native_file(native, place, steps):
     """What passes all checks has the numbers of the file that was damaged: checksums cover every one of them."""
     path = place / "damaged.parquet"
     path.write_bytes(edited(native.read_bytes(), steps))
+    u = obeys_the_law(lambda: look_all_over(path))
+    assert u is None or np.array_equal(u, truth(native).u)
+
+
+@cases(150)
+@given(edits)
+def test_a_damaged_published_file(nested, native, place, steps):
+    path = place / "damaged.parquet"
+    path.write_bytes(edited(nested.read_bytes(), steps))
     u = obeys_the_law(lambda: look_all_over(path))
     assert u is None or np.array_equal(u, truth(native).u)
 

@@ -209,18 +209,38 @@ def get(
 def push(
     file: File,
     repo: Repo = "",
+    out: Annotated[
+        Path | None, typer.Option(help="Write a folder that is ready to upload instead; needs no network.")
+    ] = None,
     revision: Revision = "main",
+    licence: Annotated[
+        str, typer.Option("--license", help="Licence as the hub spells it; cc-by-4.0 unless the data were imported.")
+    ] = "",
+    creator: Annotated[str, typer.Option(help="Who made the data; by default the owner of the repository.")] = "",
     private: Annotated[
         bool, typer.Option("--private", help="If the repository does not exist yet, make it private.")
     ] = False,
     samples: Annotated[int, typer.Option(help="Samples that are solved more finely if a card is to be made.")] = 16,
 ) -> None:
-    """Upload a dataset with its card to the hub, with the token in HF_TOKEN. Needs the extra hub."""
+    """Publish a dataset, with its card and metadata, for datasets.load_dataset: on the hub, or in a folder.
+
+    The members of its law go with it. The hub needs a token in HF_TOKEN and the extra hub.
+    """
     import torch
 
-    from spdebench.data import hub
+    from spdebench.data import hub, publish
     from spdebench.report.card import card as make_card
 
     torch.set_num_threads(1)
+    if out is not None:
+        written = publish.publish(
+            file, out, card=lambda ds: make_card(ds, samples), licence=licence, creator=creator or "Anonymous"
+        )
+        typer.echo("\n".join(f"{path} ({size(path.stat().st_size)})" for path in written))
+        return
     place = hub.Place(repo, revision)
-    typer.echo(hub.push(file, place, card=lambda dataset: make_card(dataset, samples), private=private))
+    typer.echo(
+        publish.push(
+            file, place, card=lambda ds: make_card(ds, samples), licence=licence, creator=creator, private=private
+        )
+    )

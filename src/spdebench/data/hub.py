@@ -1,4 +1,5 @@
-"""Files on the Hugging Face hub (extra ``hub``): `get` fetches one by name, `push` uploads a dataset with its card.
+"""Files on the Hugging Face hub (extra ``hub``): `get` fetches a dataset by name, `fetch` any file, `upload` commits
+files. What a dataset or a model looks like there is said in `spdebench.data.publish` and `spdebench.training.share`.
 
 A download lies beside its target until it is whole and its checksum is right; stopped, it goes on where it was. The hub
 is another machine: names and sizes that it tells are checked like those of any file.
@@ -7,32 +8,28 @@ is another machine: names and sizes that it tells are checked like those of any 
 from __future__ import annotations
 
 import hashlib
-import json
 import os
 import re
 import shutil
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, BinaryIO, cast
+from typing import Any, BinaryIO, Literal, cast
 from urllib.parse import urlparse
 
 from spdebench.data.generate import check_folder
-from spdebench.data.store import Dataset, first_line, open_dataset
-from spdebench.data.verify import check_sums
+from spdebench.data.store import first_line, open_dataset
 from spdebench.engines.locks import locked
 from spdebench.errors import UserError, did_you_mean, needs_extra
-from spdebench.files import plain_name, put_in_place, read_text, sync_file
+from spdebench.files import MOST_JSON, plain_name, put_in_place, read_bytes, sync_file
 from spdebench.progress import Progress
 
 DOI = "https://doi.org/10.57967/hf/8682"
 """The DOI of the paper's own data; its page names the repository."""
 _NETWORK = ("httpx", "httpx2", "httpcore", "requests", "urllib3", "huggingface_hub")
 """Packages whose errors mean a network problem; the library has changed its HTTP client more than once."""
-MARK = "<!-- written by spdebench data push -->"
-"""Marks a README that may be overwritten."""
 
 
 def _hub() -> Any:
@@ -49,13 +46,14 @@ def _hub() -> Any:
 
 @dataclass(frozen=True)
 class Place:
-    """A dataset repository: ``repo`` (OWNER/NAME) at a ``revision``; ``endpoint`` and ``token`` as the library has
-    them (HF_ENDPOINT, HF_TOKEN) unless given."""
+    """A repository: ``repo`` (OWNER/NAME) at a ``revision``; ``endpoint`` and ``token`` as the library has them
+    (HF_ENDPOINT, HF_TOKEN) unless given."""
 
     repo: str
     revision: str = "main"
     endpoint: str | None = None
     token: str | None = None
+    kind: Literal["dataset", "model"] = "dataset"
 
     def __post_init__(self) -> None:
         if not self.repo:
@@ -66,6 +64,12 @@ class Place:
     @property
     def api(self) -> Any:
         return _hub().HfApi(endpoint=self.endpoint, token=self.token)
+
+    @property
+    def page(self) -> str:
+        """The address of the repository."""
+        end = (self.endpoint or _hub().constants.ENDPOINT).rstrip("/")
+        return f"{end}/{'datasets/' if self.kind == 'dataset' else ''}{self.repo}"
 
 
 @dataclass(frozen=True)
@@ -94,8 +98,8 @@ def files(place: Place) -> tuple[str, list[Remote]]:
     """(commit, its files)."""
     api = place.api
     with _plain_errors(place):
-        commit = api.repo_info(place.repo, repo_type="dataset", revision=place.revision).sha
-        tree = list(api.list_repo_tree(place.repo, repo_type="dataset", revision=commit, recursive=True))
+        commit = api.repo_info(place.repo, repo_type=place.kind, revision=place.revision).sha
+        tree = list(api.list_repo_tree(place.repo, repo_type=place.kind, revision=commit, recursive=True))
     found = [entry for entry in tree if hasattr(entry, "blob_id")]
     return commit, [Remote(f.path, int(f.size), f.lfs.sha256 if f.lfs else f.blob_id, bool(f.lfs)) for f in found]
 
@@ -123,7 +127,11 @@ def get(name: str, place: Place, out: str | os.PathLike[str] = "data") -> Path:
     """Download a file into the folder ``out`` and return its path; an existing file is compared and kept."""
     commit, known = files(place)
     remote = choose(name, known, place)
-    target = Path(out) / plain_name(remote.name, f"the file in {place.repo}")
+    return fetch(remote, commit, place, Path(out) / plain_name(remote.name, f"the file in {place.repo}"))
+
+
+def fetch(remote: Remote, commit: str, place: Place, target: Path) -> Path:
+    """Download one file of a commit to the path ``target``; an existing file is compared and kept."""
     if target.exists():
         if target.stat().st_size == remote.size and remote.matches(target):
             return target
@@ -173,7 +181,7 @@ def _fetch(place: Place, commit: str, remote: Remote, part: Path) -> None:
     hub = _hub()
     from huggingface_hub.file_download import http_get
 
-    url = hub.hf_hub_url(place.repo, remote.path, repo_type="dataset", revision=commit, endpoint=place.endpoint)
+    url = hub.hf_hub_url(place.repo, remote.path, repo_type=place.kind, revision=commit, endpoint=place.endpoint)
     with _plain_errors(place, remote.path), part.open("ab") as file:
         known = hub.get_hf_file_metadata(url, token=place.token, endpoint=place.endpoint)
         headers = hub.utils.build_hf_headers(token=place.token)
@@ -208,53 +216,34 @@ class _Counted:
         return getattr(self._file, name)
 
 
-# --- push ---------------------------------------------------------------------------------------------------------
-def push(file: str | os.PathLike[str], place: Place, *, card: Callable[[Dataset], str], private: bool = False) -> str:
-    """Upload a native file, its card beside it and, unless somebody wrote one, the repository's README in one commit;
-    returns the address of the commit. The card is the ``.md`` beside the file if there is one, else ``card`` makes
-    it, after the repository has answered."""
-    dataset = open_dataset(file)
-    check_sums(dataset)
-    path = dataset.path
-    plain_name(path.name, "the file")
-    beside = path.with_suffix(".md")
-    hub, api = _hub(), place.api
-    add = hub.CommitOperationAdd
+# --- upload -------------------------------------------------------------------------------------------------------
+def prepare(place: Place, private: bool = False) -> tuple[str, list[Remote]]:
+    """(commit, files) of a repository that is to be written to; it is made if it is not there."""
     with _plain_errors(place, writing=True):
-        api.create_repo(place.repo, repo_type="dataset", private=private, exist_ok=True)
-        _, known = files(place)
-    text = read_text(beside) if beside.is_file() else card(dataset)
+        place.api.create_repo(place.repo, repo_type=place.kind, private=private, exist_ok=True)
+        return files(place)
+
+
+def upload(place: Place, content: Mapping[str, Path], message: str) -> str:
+    """Upload files in one commit and return its address."""
+    add = _hub().CommitOperationAdd
     with _plain_errors(place, writing=True):
-        operations = [add(path.name, path), add(beside.name, text.encode())]
-        if _ours(place, known):
-            names = sorted({f.path for f in known if f.path.endswith(".parquet")} | {path.name})
-            operations.append(add("README.md", readme(dataset, text, names).encode()))
-        message = f"{path.name} and its card"
-        done = api.create_commit(
-            place.repo, operations, commit_message=message, repo_type="dataset", revision=place.revision
+        operations = [add(name, path) for name, path in content.items()]
+        done = place.api.create_commit(
+            place.repo, operations, commit_message=message, repo_type=place.kind, revision=place.revision
         )
     return str(done.commit_url)
 
 
-def _ours(place: Place, known: list[Remote]) -> bool:
-    """Whether the repository has no README, or one that `push` has written."""
-    if not any(f.path == "README.md" for f in known):
-        return True
+def read_small(name: str, commit: str, known: list[Remote], place: Place) -> bytes | None:
+    """The content of a small file of the repository, such as its README; None if it is not there."""
+    found = next((f for f in known if f.path == name), None)
+    if found is None:
+        return None
+    if found.size > MOST_JSON:
+        raise UserError(f"{name} of {place.repo} has {found.size} bytes, more than {MOST_JSON}; remove it there")
     with tempfile.TemporaryDirectory() as folder:
-        path = place.api.hf_hub_download(
-            place.repo, "README.md", repo_type="dataset", revision=place.revision, local_dir=folder
-        )
-        return MARK in Path(path).read_text(encoding="utf-8", errors="replace")
-
-
-def readme(dataset: Dataset, card: str, names: list[str]) -> str:
-    """The front page of a repository: the header for the hub (JSON is valid YAML), the card and all datasets."""
-    configs = [{"config_name": Path(name).stem, "data_files": name} for name in names]
-    title = "imported data" if dataset.imported else dataset.equation.title
-    head = {"pretty_name": title, "tags": ["spde", "spdebench"], "configs": configs}
-    lines = [f"{key}: {json.dumps(value)}" for key, value in head.items()]
-    listed = [f"- [`{name}`]({Path(name).with_suffix('.md').as_posix()})" for name in names]
-    return "\n".join(["---", *lines, "---", MARK, "", card.rstrip(), "", "## Datasets", "", *listed, ""])
+        return read_bytes(fetch(found, commit, place, Path(folder) / name))
 
 
 # --- errors -----------------------------------------------------------------------------------------------------
@@ -278,7 +267,7 @@ def _plain_errors(place: Place, path: str = "", writing: bool = False) -> Iterat
         if status in (401, 403):
             line = f"{where} asks for a token {right}; set HF_TOKEN, or check the name"
         elif status == 404:
-            line = f"there is no dataset repository '{place.repo}', or it is private; check --repo, or set HF_TOKEN"
+            line = f"there is no {place.kind} repository '{place.repo}', or it is private; check its name, or set HF_TOKEN"
         else:
             line = f"the hub answers {status or first_line(error)} for {where}; try again later"
         raise UserError(line) from None

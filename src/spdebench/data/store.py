@@ -1,6 +1,9 @@
 """The native Parquet file: one row per sample, columns u0, dw, u (float32, flattened), and dw_seen where noise is seen
 in part; or one row per member of a law, column u. All else is in the file's metadata.
 
+A file in the layout of the hub (`spdebench.data.publish`) has the same rows and metadata, its columns are nested lists,
+and columns in front of them say what a row is (`LABELS`).
+
 Metadata keys (all UTF-8): ``spdebench.spec`` canonical JSON of the dataset's identity (or of an import's origin),
 ``spdebench.shapes`` the shape of each column, ``spdebench.chunks`` SHA-256 of each chunk's bytes, ``spdebench.made``
 versions and device, ``spdebench.seal`` SHA-256 over the other four. No time stamps: the same spec gives the same bytes.
@@ -37,6 +40,8 @@ LARGEST_GROUP = 64
 """The most rows of a row group, which a reader decodes at once."""
 DENSEST = 1 << 16
 """Files that claim a higher compression ratio than this are refused."""
+LABELS = {"sample": pa.int64(), "part": pa.string(), "member": pa.int64()}
+"""Columns of the hub's layout that no reader of ours decodes: number of the sample, its part, number of the member."""
 _KEYS = ("spec", "shapes", "chunks", "made")
 
 
@@ -173,6 +178,7 @@ class Dataset(Displayed):
         if _seal(texts) != raw["spdebench.seal"]:
             raise Damaged(f"{self.path} is damaged: its metadata do not match their seal; make or fetch it again")
         try:
+            self.metadata = {f"spdebench.{key}": raw[f"spdebench.{key}"] for key in (*_KEYS, "seal")}
             self.identity, shapes, chunks, self.made = (spec.loads(texts[key]) for key in _KEYS)
             self.chunk_digests: list[tuple[int, str]] = [(int(r), str(d)) for r, d in chunks]
             self.shapes: dict[str, tuple[int, ...]] = {k: tuple(map(int, v)) for k, v in shapes.items()}
@@ -273,8 +279,10 @@ class Dataset(Displayed):
             if first < stop and first + count > start:
                 try:
                     table = self._file.read_row_group(index, columns=[column])
-                    values = table.column(column).combine_chunks().flatten().to_numpy(zero_copy_only=False)
-                    values = values.reshape(count, *self.shapes[column])
+                    flat = table.column(column).combine_chunks()
+                    while pa.types.is_fixed_size_list(flat.type):
+                        flat = flat.flatten()
+                    values = flat.to_numpy(zero_copy_only=False).reshape(count, *self.shapes[column])
                 except MemoryError:
                     raise UserError(f"there is too little free memory to read {self.path}; read fewer rows") from None
                 except (pa.ArrowException, OSError, ValueError) as error:
@@ -305,17 +313,19 @@ class Dataset(Displayed):
             raise UserError(f"{self.path} holds no dw_seen; generate it with seen=K")
         return self.read("dw_seen")
 
+    @property
+    def members_files(self) -> list[Dataset]:
+        """The files of members of this dataset's law next to it, by their number of members."""
+        others = map(open_dataset, self.path.parent.glob(f"{self.path.stem}-members*.parquet"))
+        found = [o for o in others if not o.imported and o.spec.members > 1 and o.spec.samples_file == self.spec]
+        return sorted(found, key=lambda other: other.spec.members)
+
     @cached_property
     def members_file(self) -> Dataset:
         """The file of the members of this dataset's law, next to it; the one with the most members."""
-        found = []
-        for path in self.path.parent.glob(f"{self.path.stem}-members*.parquet"):
-            other = open_dataset(path)
-            if not other.imported and other.spec.members > 1 and other.spec.samples_file == self.spec:
-                found.append(other)
-        if not found:
+        if not (found := self.members_files):
             raise UserError(f"no file of members is next to {self.path}; generate it with seen=K members=64")
-        return max(found, key=lambda other: other.spec.members)
+        return found[-1]
 
     def members(self, start: int = 0, stop: int | None = None) -> np.ndarray:
         """u of all members for inputs start..stop of the test part, (inputs, M, T, X..); member 0 is the sample."""
@@ -341,8 +351,11 @@ def check_footer(
     if shapes != wanted:
         raise Damaged(f"{path} is damaged: its columns have the shapes {shapes}, its spec {wanted}")
     types = {field.name: field.type for field in file.schema_arrow}
-    expected = {column: pa.list_(pa.float32(), math.prod(shape)) for column, shape in shapes.items()}
-    if types != expected or len(file.schema_arrow) != len(shapes):
+    flat = {column: pa.list_(pa.float32(), math.prod(shape)) for column, shape in shapes.items()}
+    nested = {name: kind for name, kind in LABELS.items() if name in types} | {
+        column: nested_type(shape) for column, shape in shapes.items()
+    }
+    if types not in (flat, nested) or len(file.schema_arrow) != len(types):
         raise Damaged(f"{path} is damaged: its columns are not {', '.join(shapes)} in float32 of the shapes it states")
     groups = [file.metadata.row_group(k).num_rows for k in range(file.metadata.num_row_groups)]
     if any(not 1 <= rows <= LARGEST_GROUP for rows in groups) or sum(groups) != file.metadata.num_rows:
@@ -350,6 +363,14 @@ def check_footer(
     size = 4 * file.metadata.num_rows * sum(math.prod(shape) for shape in shapes.values())
     if size > DENSEST * path.stat().st_size:
         raise Damaged(f"{path} is damaged: {size:.3g} bytes of numbers cannot lie in {path.stat().st_size}")
+
+
+def nested_type(shape: Sequence[int]) -> pa.DataType:
+    """float32 lists in lists, with the sizes of ``shape``."""
+    kind = pa.float32()
+    for size in reversed(shape):
+        kind = pa.list_(kind, size)
+    return kind
 
 
 def open_dataset(path: str | os.PathLike[str]) -> Dataset:

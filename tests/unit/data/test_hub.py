@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 from hub_server import Hub
 
-from spdebench.data import Dataset, generate, hub, open_dataset
+from spdebench.data import Dataset, generate, hub, open_dataset, publish
 from spdebench.data.hub import Place
 from spdebench.equations import equation
 from spdebench.errors import UserError
@@ -182,43 +182,56 @@ def dataset(tmp_path_factory) -> Path:
     return generate(eq, n=40, out=tmp_path_factory.mktemp("push"))
 
 
+@pytest.fixture(scope="module")
+def other(tmp_path_factory) -> Path:
+    eq = equation("phi41", points=16, truncation=4, frames=2, steps=2)
+    return generate(eq, n=20, out=tmp_path_factory.mktemp("other"))
+
+
 def brief(dataset: Dataset) -> str:
     return f"# A card\n\n{len(dataset)} samples, of {dataset.equation.title}\n"
 
 
 def test_a_dataset_goes_up_with_its_card_and_comes_back(server, dataset, tmp_path):
     new = Place("owner/new", endpoint=server.address, token="t")
-    address = hub.push(dataset, new, card=brief)
+    address = publish.push(dataset, new, card=brief)
     files = server.repos["owner/new"]
-    assert set(files) == {dataset.name, dataset.with_suffix(".md").name, "README.md"}
-    assert files[dataset.name] == dataset.read_bytes() and server.lfs  # over LFS
+    assert set(files) == {dataset.name, dataset.with_suffix(".md").name, "README.md", "croissant.json"}
+    assert len(server.lfs) == 1  # the data; texts are small
+    address_of_data = json.loads(files["croissant.json"])["distribution"][0]["contentUrl"]
+    assert address_of_data == f"{server.address}/datasets/owner/new/resolve/main/{dataset.name}"
     assert address.endswith(server.commit("owner/new")) and dataset.name in server.messages[0]
     card = files[dataset.with_suffix(".md").name].decode()
     assert card.startswith("# A card") and card.rstrip() in files["README.md"].decode()
     back = hub.get(dataset.stem, new, tmp_path / "back")
-    assert np.array_equal(open_dataset(back).u, open_dataset(dataset).u)
+    assert back.read_bytes() == files[dataset.name] and open_dataset(back).identity == open_dataset(dataset).identity
+    assert all(np.array_equal(open_dataset(back).read(c), open_dataset(dataset).read(c)) for c in ("u0", "dw", "u"))
 
 
-def test_the_front_page_is_what_the_hub_reads(server, dataset):
+def test_a_second_dataset_joins_the_first_on_the_front_page(server, dataset, other, tmp_path):
     yaml = pytest.importorskip("yaml")
     new = Place("owner/new", endpoint=server.address, token="t")
-    server.repos["owner/new"] = {"first.parquet": b"x", "sub/second.parquet": b"x"}
-    hub.push(dataset, new, card=brief)
+    publish.push(other, new, card=brief)
+    publish.push(dataset, new, card=brief)
     _, head, body = server.repos["owner/new"]["README.md"].decode().split("---\n", 2)
     values = yaml.safe_load(head)
-    named = {c["config_name"]: c["data_files"] for c in values["configs"]}
-    assert named == {"first": "first.parquet", "second": "sub/second.parquet", dataset.stem: dataset.name}
-    assert values["pretty_name"] and "spdebench" in values["tags"] and hub.MARK in body
-    before = server.repos["owner/new"]["README.md"]
-    hub.push(dataset, new, card=brief)
-    assert server.repos["owner/new"]["README.md"] == before  # the same again
+    named = {c["config_name"]: (c["data_files"][0]["path"], c.get("default", False)) for c in values["configs"]}
+    assert named == {other.stem: (other.name, False), dataset.stem: (dataset.name, True)}
+    assert values["pretty_name"] and "spdebench" in values["tags"] and publish.MARK in body
+    assert values["license"] == "cc-by-4.0" and values["size_categories"] == ["n<1K"]
+    before = dict(server.repos["owner/new"])
+    publish.push(dataset, new, card=brief)
+    assert server.repos["owner/new"] == before  # the same again
+    server.repos["owner/new"]["croissant.json"] = b'{"recordSet": 3}'
+    with pytest.raises(UserError, match="is not one that 'data push' has written"):
+        publish.push(dataset, new, card=brief)
 
 
 def test_a_card_that_is_there_is_taken_and_a_readme_of_others_is_left(server, dataset, place, tmp_path):
     mine = tmp_path / dataset.name
     shutil.copy(dataset, mine)
     mine.with_suffix(".md").write_text("# my own words\n")
-    hub.push(mine, Place(REPO, endpoint=server.address, token="t"), card=brief)
+    publish.push(mine, Place(REPO, endpoint=server.address, token="t"), card=brief)
     assert server.repos[REPO][mine.with_suffix(".md").name] == b"# my own words\n"
     assert server.repos[REPO]["README.md"] == b"theirs" and NAME in server.repos[REPO]
 
@@ -226,13 +239,13 @@ def test_a_card_that_is_there_is_taken_and_a_readme_of_others_is_left(server, da
 def test_what_cannot_go_up(server, dataset, tmp_path):
     server.token = "secret"
     with pytest.raises(UserError, match="write access"):
-        hub.push(dataset, Place("owner/new", endpoint=server.address), card=brief)
+        publish.push(dataset, Place("owner/new", endpoint=server.address), card=brief)
     damaged = tmp_path / "x.parquet"
     content = bytearray(dataset.read_bytes())
     content[300] ^= 1
     damaged.write_bytes(content)
     with pytest.raises(UserError, match="damaged"):
-        hub.push(damaged, Place("owner/new", endpoint=server.address, token="secret"), card=brief)
+        publish.push(damaged, Place("owner/new", endpoint=server.address, token="secret"), card=brief)
     assert "owner/new" not in server.repos
 
 
@@ -265,7 +278,7 @@ def test_the_commands(server, dataset, tmp_path):
     assert "next: spdebench data info" in done.stdout and "/datasets/owner/cli/commit/" in done.stdout
     errors = done.stderr.splitlines()
     assert len(errors) == 2 and "10.57967" in errors[0] and "has no file 'nothing'" in errors[1]
-    assert (tmp_path / dataset.name).read_bytes() == dataset.read_bytes()
+    assert np.array_equal(open_dataset(tmp_path / dataset.name).u, open_dataset(dataset).u)
 
 
 def test_without_the_extra_the_error_names_it(tmp_path):
@@ -291,7 +304,7 @@ def test_the_network_is_tried_before_a_card_is_computed(server, dataset):
     server.shutdown()
     server.server_close()
     with pytest.raises(UserError, match=r"cannot be reached.*nothing was uploaded"):
-        hub.push(
+        publish.push(
             dataset,
             Place("me/fresh", endpoint=server.address, token="t"),
             card=lambda _: pytest.fail("the card was computed first"),
