@@ -135,11 +135,11 @@ def describe(
 
 _NO_SOURCE = "no other dataset: the values are computed from the equation and from random numbers"
 _RESPONSIBLE: dict[str, Any] = {
-    "rai:dataCollection": "Numerical solution of a stochastic PDE on a fixed grid, driven by noise from a counter-based "
-    "random number generator. The card of each file states equation, noise, scheme, seed and versions.",
+    "rai:dataCollection": "Numerical solution of a stochastic PDE on a fixed grid, driven by noise from a "
+    "counter-based random number generator. The card of each file states equation, noise, scheme, seed and versions.",
     "rai:dataCollectionType": ["Others: numerical simulation"],
     "rai:dataLimitations": [
-        "Each file holds one equation with one noise level, truncation, grid and horizon; it says nothing about others.",
+        "Each file holds one equation with one noise level, truncation, grid and horizon, and says nothing of others.",
         "The values differ from the exact solution by the discretisation error that the card states. A model with a "
         "smaller error has fitted the numerical scheme.",
         "The data are no measurements and must not be used to decide anything about a physical system.",
@@ -232,7 +232,7 @@ def _feature(column: str, shape: tuple[int, ...]) -> dict[str, Any]:
 
 
 def header(metadata: Mapping[str, Any], *, default: str, title: str, licence: str) -> str:
-    """The YAML header of the README, with one JSON value per key (JSON is YAML); ``default`` is read if none is named."""
+    """The YAML header of the README, one JSON value per key (JSON is YAML); ``default`` is read if none is named."""
     tables = list(_tables(metadata))
     configs: list[dict[str, Any]] = []
     for name, stem, _, features in tables:

@@ -267,7 +267,7 @@ def _plain_errors(place: Place, path: str = "", writing: bool = False) -> Iterat
         if status in (401, 403):
             line = f"{where} asks for a token {right}; set HF_TOKEN, or check the name"
         elif status == 404:
-            line = f"there is no {place.kind} repository '{place.repo}', or it is private; check its name, or set HF_TOKEN"
+            line = f"there is no {place.kind} repository '{place.repo}', or it is private; check the name, set HF_TOKEN"
         else:
             line = f"the hub answers {status or first_line(error)} for {where}; try again later"
         raise UserError(line) from None

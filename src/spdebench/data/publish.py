@@ -1,7 +1,7 @@
 """A dataset as a folder, or a repository of the Hugging Face hub, that ``datasets.load_dataset`` reads as it is.
 
-NAME.parquet    the rows of the native file as nested lists, so that arrays have their shapes; columns in front say which
-                sample a row is and to which part of the default split it belongs. `open_dataset` reads this file too.
+NAME.parquet    the rows of the native file as nested lists, so that arrays have their shapes; columns in front say
+                which sample a row is and to which part of the default split it belongs; `open_dataset` reads it too
 NAME.md         the card of the dataset
 README.md       the header that the hub reads, the card of the last dataset, a list of all
 croissant.json  Croissant 1.1 metadata of all datasets

@@ -1,7 +1,7 @@
 """Files written with pandas as the published ones are, from arrays as the authors' generators save them.
 
-Nothing of our own writer takes part. Facts: 1D generators store x = linspace(0, 1, N+1) with both ends, W (n, X, T) as a
-path in float64 and sol (n, X, T) in float32; KdV's sol lacks the right end, and the file pads it. Phi42 stores
+Nothing of our own writer takes part. Facts: 1D generators store x = linspace(0, 1, N+1) with both ends, W (n, X, T) as
+a path in float64 and sol (n, X, T) in float32; KdV's sol lacks the right end, and the file pads it. Phi42 stores
 (n, T, X, Y) and the truncation eps. NSE stores sol (n, X, Y, T) and the noise of each interval, one frame less, padded.
 Every array is flattened in C order into a column, and coordinate columns hold every coordinate and no NaN.
 """

@@ -1,4 +1,4 @@
-"""A published dataset, read with the real libraries: `datasets` streams its arrays, `mlcroissant` accepts its metadata."""
+"""A published dataset, read with the real libraries: `datasets` streams arrays, `mlcroissant` accepts the metadata."""
 
 from __future__ import annotations
 
@@ -143,7 +143,7 @@ def test_a_file_may_not_have_other_columns(published, tmp_path):
 
 # --- what is refused ----------------------------------------------------------------------------------------------
 def test_mistakes_are_one_line_and_leave_nothing(published, tmp_path, capsys):
-    folder, law, flat = published
+    _, law, flat = published
 
     def said(*words: str) -> str:
         with pytest.raises(SystemExit) as stop:
