@@ -17,6 +17,7 @@ from torch import Tensor
 import spdebench as sb
 from spdebench.equations.base import Map
 from spdebench.equations.initial import perturbed
+from spdebench.noise import Seed
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -33,7 +34,7 @@ class Nagumo(sb.Equation, name="nagumo"):
     def drift(self, grid: sb.Grid, device: torch.device | str = "cpu") -> Map:
         return lambda u: u * (1 - u) * (u - self.threshold)
 
-    def initial(self, grid: sb.Grid, seed: int, samples: Sequence[int], device: torch.device | str = "cpu") -> Tensor:
+    def initial(self, grid: sb.Grid, seed: Seed, samples: Sequence[int], device: torch.device | str = "cpu") -> Tensor:
         x = grid.coordinates(0, device)
         return perturbed(torch.exp(-50 * (x - 0.5) ** 2), self.kappa, grid, seed, samples)
 

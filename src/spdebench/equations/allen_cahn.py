@@ -17,6 +17,7 @@ from spdebench.equations.initial import perturbed
 from spdebench.equations.rule import Monomial, Rule
 from spdebench.errors import UserError
 from spdebench.grids import Grid
+from spdebench.noise import Seed
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -73,7 +74,7 @@ class AllenCahn(ItoStratonovich, name="allen_cahn"):
             return Cubic(rate, -rate)
         return lambda u: torch.addcmul(u, u.square(), u, value=-1).mul_(rate)
 
-    def initial(self, grid: Grid, seed: int, samples: Sequence[int], device: torch.device | str = "cpu") -> Tensor:
+    def initial(self, grid: Grid, seed: Seed, samples: Sequence[int], device: torch.device | str = "cpu") -> Tensor:
         mean = 2 * torch.sin(4 * math.pi * grid.coordinates(0, device))
         return perturbed(mean, self.kappa, grid, seed, samples).tanh_()
 

@@ -26,7 +26,7 @@ from spdebench.equations.inputs import Inputs
 from spdebench.equations.rule import Rule
 from spdebench.errors import AliasingWarning, UserError
 from spdebench.grids import Boundary, Grid
-from spdebench.noise import Basis, Wiener, make_basis, spectra
+from spdebench.noise import Basis, Seed, Wiener, make_basis, spectra
 from spdebench.registry import Registry
 
 Edition = Literal["paper", "converged"]
@@ -301,7 +301,7 @@ class Equation(ABC):
         return on_coefficients
 
     @abstractmethod
-    def initial(self, grid: Grid, seed: int, samples: Sequence[int], device: torch.device | str = "cpu") -> Tensor:
+    def initial(self, grid: Grid, seed: Seed, samples: Sequence[int], device: torch.device | str = "cpu") -> Tensor:
         """u_0 at the grid points, (samples, points); random parts by the same stream as the noise."""
 
     def velocity(self, grid: Grid, device: torch.device | str = "cpu") -> Tensor:

@@ -15,6 +15,7 @@ from spdebench.equations.initial import perturbed
 from spdebench.equations.rule import Monomial, Rule
 from spdebench.errors import UserError
 from spdebench.grids import Grid
+from spdebench.noise import Seed
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -80,7 +81,7 @@ class Burgers(Equation, name="burgers"):
 
         return transport
 
-    def initial(self, grid: Grid, seed: int, samples: Sequence[int], device: torch.device | str = "cpu") -> Tensor:
+    def initial(self, grid: Grid, seed: Seed, samples: Sequence[int], device: torch.device | str = "cpu") -> Tensor:
         mean = torch.sin(2 * math.pi * grid.coordinates(0, device))
         return perturbed(mean, self.kappa, grid, seed, samples)
 

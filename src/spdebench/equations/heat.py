@@ -16,6 +16,7 @@ from spdebench.equations.initial import perturbed
 from spdebench.equations.rule import Monomial, Rule
 from spdebench.errors import UserError
 from spdebench.grids import Grid
+from spdebench.noise import Seed
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -65,7 +66,7 @@ class Heat(ItoStratonovich, name="heat"):
         rate = self.correction(grid, device)
         return torch.zeros_like if isinstance(rate, float) else lambda u: u * rate
 
-    def initial(self, grid: Grid, seed: int, samples: Sequence[int], device: torch.device | str = "cpu") -> Tensor:
+    def initial(self, grid: Grid, seed: Seed, samples: Sequence[int], device: torch.device | str = "cpu") -> Tensor:
         x = math.pi * grid.coordinates(0, device)
         return perturbed(1 + torch.sin(2 * x) if grid.periodic else torch.sin(x), self.kappa, grid, seed, samples)
 

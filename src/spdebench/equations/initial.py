@@ -9,11 +9,11 @@ import torch
 from torch import Tensor
 
 from spdebench.grids import Grid
-from spdebench.noise import Lattice, make_basis
+from spdebench.noise import Lattice, Seed, make_basis
 from spdebench.noise.stream import normal_pairs, sample_states
 
 
-def eta(grid: Grid, seed: int, samples: Sequence[int], device: torch.device | str = "cpu") -> Tensor:
+def eta(grid: Grid, seed: Seed, samples: Sequence[int], device: torch.device | str = "cpu") -> Tensor:
     """eta(x) = sum_{k=-10}^{10} a_k sin(2 pi k x)/(|k|+1)^2, a_k ~ N(0,1) (paper, section on nonsingular datasets).
 
     On a box of another length x is the position as a share of it. Pair k of the stream holds a_k and a_{-k}; a_0
@@ -26,7 +26,7 @@ def eta(grid: Grid, seed: int, samples: Sequence[int], device: torch.device | st
     return amplitude @ torch.sin(2 * math.pi * k[:, None] * position)
 
 
-def plane_waves(grid: Grid, seed: int, samples: Sequence[int], device: torch.device | str = "cpu") -> Tensor:
+def plane_waves(grid: Grid, seed: Seed, samples: Sequence[int], device: torch.device | str = "cpu") -> Tensor:
     """eta(x) = a_0 + sum_{|k_i| <= 5} a_k/(|k|^2 + 1) (sin + cos)(2 pi k.x/L), a ~ N(0,1) (paper, section on Phi^4_2).
 
     sin + cos is the real part of (1 - i) exp; pair m of the stream holds a_k of the m-th vector k, and pair 0 holds a_0
@@ -51,7 +51,7 @@ FIELD_TRUNCATION = 62
 def gaussian_field(
     grid: Grid,
     eigenvalue: Callable[[Tensor], Tensor],
-    seed: int,
+    seed: Seed,
     samples: Sequence[int],
     purpose: str = "initial",
     device: torch.device | str = "cpu",
@@ -75,7 +75,7 @@ def gaussian_field(
     return basis.physical(pairs, grid)
 
 
-def perturbed(mean: Tensor, kappa: float, grid: Grid, seed: int, samples: Sequence[int]) -> Tensor:
+def perturbed(mean: Tensor, kappa: float, grid: Grid, seed: Seed, samples: Sequence[int]) -> Tensor:
     """mean(x) + kappa eta(x) for each sample: `eta` in one dimension, `plane_waves` in more."""
     if kappa == 0:
         return mean.expand(len(samples), *mean.shape).clone()

@@ -16,7 +16,7 @@ from spdebench.equations.initial import perturbed
 from spdebench.equations.rule import Monomial, Rule
 from spdebench.errors import UserError
 from spdebench.grids import Grid
-from spdebench.noise import Basis, make_basis, spectra
+from spdebench.noise import Basis, Seed, make_basis, spectra
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -109,7 +109,7 @@ class KPZ(Equation, name="kpz"):
 
         return growth
 
-    def initial(self, grid: Grid, seed: int, samples: Sequence[int], device: torch.device | str = "cpu") -> Tensor:
+    def initial(self, grid: Grid, seed: Seed, samples: Sequence[int], device: torch.device | str = "cpu") -> Tensor:
         x = 2 * math.pi * grid.coordinates(0, device)
         return perturbed(torch.sin(x) + torch.cos(x), self.kappa, grid, seed, samples)
 

@@ -14,6 +14,7 @@ from spdebench.equations.base import Equation, Map
 from spdebench.equations.initial import perturbed
 from spdebench.equations.rule import Monomial, Rule
 from spdebench.grids import Grid
+from spdebench.noise import Seed
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -71,7 +72,7 @@ class KuramotoSivashinsky(Equation, name="ks"):
 
         return force
 
-    def initial(self, grid: Grid, seed: int, samples: Sequence[int], device: torch.device | str = "cpu") -> Tensor:
+    def initial(self, grid: Grid, seed: Seed, samples: Sequence[int], device: torch.device | str = "cpu") -> Tensor:
         x = 2 * math.pi / grid.lengths[0] * grid.coordinates(0, device)
         return perturbed(torch.cos(2 * x) * (1 + torch.sin(x)), self.kappa, grid, seed, samples)
 

@@ -16,7 +16,7 @@ from spdebench.equations.initial import gaussian_field
 from spdebench.equations.rule import Monomial, Rule
 from spdebench.errors import UserError
 from spdebench.grids import Grid
-from spdebench.noise import Lattice, make_basis, spectra
+from spdebench.noise import Lattice, Seed, make_basis, spectra
 
 Spectrum = Literal["paper", "reference"]
 NEGLIGIBLE = 1e-7
@@ -147,7 +147,7 @@ class NSE(Equation, name="nse"):
             return transport
         return lambda c: transport(c).add_(force)
 
-    def initial(self, grid: Grid, seed: int, samples: Sequence[int], device: torch.device | str = "cpu") -> Tensor:
+    def initial(self, grid: Grid, seed: Seed, samples: Sequence[int], device: torch.device | str = "cpu") -> Tensor:
         def eigenvalue(square: Tensor) -> Tensor:
             return self.scale * (square + 9) ** -3
 

@@ -14,6 +14,7 @@ from spdebench.equations.cubic import Cubic
 from spdebench.equations.initial import perturbed
 from spdebench.equations.rule import Monomial, Rule
 from spdebench.grids import Grid
+from spdebench.noise import Seed
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -47,7 +48,7 @@ class Phi41(Equation, name="phi41"):
     def drift(self, grid: Grid, device: torch.device | str = "cpu") -> Map:
         return Cubic(self.mass, -1.0)
 
-    def initial(self, grid: Grid, seed: int, samples: Sequence[int], device: torch.device | str = "cpu") -> Tensor:
+    def initial(self, grid: Grid, seed: Seed, samples: Sequence[int], device: torch.device | str = "cpu") -> Tensor:
         x = grid.coordinates(0, device)
         return perturbed(x * (1 - x), self.kappa, grid, seed, samples)
 

@@ -16,6 +16,7 @@ from spdebench.equations.cubic import Cubic
 from spdebench.equations.initial import perturbed
 from spdebench.equations.rule import Monomial, Rule
 from spdebench.grids import Grid
+from spdebench.noise import Seed
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -72,7 +73,7 @@ class Phi42(Equation, name="phi42"):
         """-u^3; the counter-term comes with `counterterm_rates`."""
         return Cubic(0.0, -1.0)
 
-    def initial(self, grid: Grid, seed: int, samples: Sequence[int], device: torch.device | str = "cpu") -> Tensor:
+    def initial(self, grid: Grid, seed: Seed, samples: Sequence[int], device: torch.device | str = "cpu") -> Tensor:
         x, y = grid.mesh(device)
         phase = 2 * math.pi * (x + y)
         return perturbed(torch.sin(phase) + torch.cos(phase), self.kappa, grid, seed, samples)

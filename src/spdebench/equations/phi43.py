@@ -16,6 +16,7 @@ from spdebench.equations.initial import perturbed
 from spdebench.equations.rule import Monomial, Rule
 from spdebench.errors import UserError
 from spdebench.grids import Grid
+from spdebench.noise import Seed
 
 STEP = 1.384e-4
 
@@ -88,7 +89,7 @@ class Phi43(Equation, name="phi43"):
         drift = self.drift(grid, device)
         return lambda c: grid.transform(drift(grid.inverse(c)))
 
-    def initial(self, grid: Grid, seed: int, samples: Sequence[int], device: torch.device | str = "cpu") -> Tensor:
+    def initial(self, grid: Grid, seed: Seed, samples: Sequence[int], device: torch.device | str = "cpu") -> Tensor:
         zero = torch.zeros(grid.points, dtype=torch.float64, device=device)
         return perturbed(zero, self.kappa, grid, seed, samples)
 

@@ -14,6 +14,7 @@ from spdebench.equations.base import Equation, Map
 from spdebench.equations.initial import perturbed
 from spdebench.equations.rule import Monomial, Rule
 from spdebench.grids import Grid
+from spdebench.noise import Seed
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -67,7 +68,7 @@ class Wave(Equation, name="wave"):
 
         return force
 
-    def initial(self, grid: Grid, seed: int, samples: Sequence[int], device: torch.device | str = "cpu") -> Tensor:
+    def initial(self, grid: Grid, seed: Seed, samples: Sequence[int], device: torch.device | str = "cpu") -> Tensor:
         mean = torch.sin(2 * math.pi * grid.coordinates(0, device))
         return perturbed(mean, self.kappa, grid, seed, samples)
 

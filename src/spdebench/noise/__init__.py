@@ -1,7 +1,8 @@
 """The driving noise: a counter-based stream, Brownian paths, bases, covariance spectra, and the Wiener process."""
 
 from spdebench.noise.bases import Basis, Fourier, Haar, Lattice, Sine, make_basis
-from spdebench.noise.stream import STREAM
+from spdebench.noise.keyed import KeyedSeed
+from spdebench.noise.stream import STREAM, Seed
 from spdebench.noise.unseen import UnseenNoise
 from spdebench.noise.wiener import PartialNoise, Wiener
 
@@ -10,8 +11,10 @@ __all__ = [
     "Basis",
     "Fourier",
     "Haar",
+    "KeyedSeed",
     "Lattice",
     "PartialNoise",
+    "Seed",
     "Sine",
     "UnseenNoise",
     "Wiener",

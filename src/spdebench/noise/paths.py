@@ -17,7 +17,7 @@ from collections.abc import Iterator
 import torch
 from torch import Tensor
 
-from spdebench.noise.stream import normal_pairs, split
+from spdebench.noise.stream import States, normal_pairs, split
 
 
 def odd_part(steps: int) -> tuple[int, int]:
@@ -26,7 +26,7 @@ def odd_part(steps: int) -> tuple[int, int]:
     return steps >> levels, levels
 
 
-def increments(states: Tensor, modes: Tensor, steps: int, horizon: float, first: int, count: int) -> Tensor:
+def increments(states: States, modes: Tensor, steps: int, horizon: float, first: int, count: int) -> Tensor:
     """Increments over ``count`` of the m base intervals from ``first`` on: (samples, count 2^L, modes), complex128.
 
     The factors 1/2 of D are moved into the scales, which is exact for powers of two.
@@ -42,13 +42,13 @@ def increments(states: Tensor, modes: Tensor, steps: int, horizon: float, first:
     return path
 
 
-def blocks(states: Tensor, modes: Tensor, steps: int, horizon: float, budget: int, group: int = 1) -> Iterator[Tensor]:
+def blocks(states: States, modes: Tensor, steps: int, horizon: float, budget: int, group: int = 1) -> Iterator[Tensor]:
     """The increments from t=0 to T, sums of ``group`` steps each, in time blocks of about ``budget`` numbers."""
     if steps % group:
         raise ValueError(f"{steps} steps cannot be grouped by {group}")
     base, levels = odd_part(steps)
     unit = group // math.gcd(group, 1 << levels)  # base intervals that hold whole groups
-    each = states.numel() * modes.numel() << levels
+    each = len(states) * modes.numel() << levels
     size = unit * max(1, min(base, budget // max(1, each)) // unit)
     for first in range(0, base, size):
         path = increments(states, modes, steps, horizon, first, min(size, base - first))

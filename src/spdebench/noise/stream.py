@@ -16,11 +16,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from typing import overload
 
 import torch
 from torch import Tensor
 
 from spdebench import accel
+from spdebench.noise.keyed import KeyedSeed, KeyedStates
 
 STREAM = "splitmix64-boxmuller-1"
 """Name of this stream; it is written into every file, and a change of the law below must change it."""
@@ -55,8 +57,20 @@ def _mixed(h: Tensor) -> Tensor:
     return _mix(h, torch.empty_like(h))
 
 
-def sample_states(seed: int, purpose: str, samples: Sequence[int] | Tensor, device: torch.device | str) -> Tensor:
+Seed = int | KeyedSeed
+"""What the noise of all samples follows from: a number, or the keys of a challenge (`keyed`)."""
+States = Tensor | KeyedStates
+"""Where the numbers of some samples start: r of the formula, one 64-bit state per sample; or keyed states."""
+
+
+@overload
+def sample_states(seed: int, purpose: str, samples: Sequence[int] | Tensor, device: torch.device | str) -> Tensor: ...
+@overload
+def sample_states(seed: Seed, purpose: str, samples: Sequence[int] | Tensor, device: torch.device | str) -> States: ...
+def sample_states(seed: Seed, purpose: str, samples: Sequence[int] | Tensor, device: torch.device | str) -> States:
     """r of the formula: one 64-bit state per sample."""
+    if isinstance(seed, KeyedSeed):
+        return seed.states(purpose, samples, device)
     index = torch.as_tensor(samples, dtype=torch.int64, device=device)
     root = _mixed(torch.tensor([_signed(seed)], dtype=torch.int64, device=device))
     root = _mixed(root + _signed(_GOLDEN * PURPOSES[purpose]))
@@ -64,9 +78,11 @@ def sample_states(seed: int, purpose: str, samples: Sequence[int] | Tensor, devi
 
 
 def member_states(
-    seed: int, samples: Sequence[int] | Tensor, members: int | Sequence[int], device: torch.device | str
-) -> Tensor:
+    seed: Seed, samples: Sequence[int] | Tensor, members: int | Sequence[int], device: torch.device | str
+) -> States:
     """One 64-bit state per sample and its member 1, 2, .. of a conditional law: M(r + g member), r of "member"."""
+    if isinstance(seed, KeyedSeed):
+        return seed.member_states(samples, members, device)
     index = torch.as_tensor(members, dtype=torch.int64, device=device)
     return _mixed(sample_states(seed, "member", samples, device) + index * _GOLDEN)
 
@@ -76,26 +92,33 @@ def numbered_states(states: Tensor, number: int) -> Tensor:
     return _mixed(states + _signed(_GOLDEN * (number + 1)))
 
 
-def normal_pairs(states: Tensor, nodes: Tensor, modes: Tensor, scale: float = 1.0) -> Tensor:
+def _rows(states: States, nodes: Tensor) -> Tensor:
+    """s of the formula for every sample and node, as one list."""
+    if isinstance(states, KeyedStates):
+        return states.at(nodes).reshape(-1)
+    return _mixed(states[:, None] + (nodes[None, :] + 1) * _GOLDEN).reshape(-1)
+
+
+def normal_pairs(states: States, nodes: Tensor, modes: Tensor, scale: float = 1.0) -> Tensor:
     """scale (a + ib) for every sample state, node and mode: complex128 of shape (samples, nodes, modes)."""
-    rows = _mixed(states[:, None] + (nodes[None, :] + 1) * _GOLDEN).reshape(-1)
+    rows = _rows(states, nodes)
     offsets = (modes + 1) * _GOLDEN
     width = offsets.numel()
     if rows.is_cuda and (kernels := accel.module("stream")):
         numbers: Tensor = kernels.box_muller(rows, offsets, scale, (_M1, _M2))
-        return numbers.reshape(states.numel(), nodes.numel(), width)
+        return numbers.reshape(len(states), nodes.numel(), width)
     out = torch.empty((rows.numel(), width), dtype=torch.complex128, device=rows.device)
     step = max(1, _TILE // max(1, width)) if rows.device.type == "cpu" else rows.numel()
     scratch = _Scratch(min(step, rows.numel()), width, rows.device)
     for start in range(0, rows.numel(), step):
         scratch.box_muller(rows[start : start + step, None], offsets, scale, out[start : start + step])
-    return out.reshape(states.numel(), nodes.numel(), width)
+    return out.reshape(len(states), nodes.numel(), width)
 
 
-def split(path: Tensor, states: Tensor, nodes: Tensor, modes: Tensor, scale: float) -> Tensor:
+def split(path: Tensor, states: States, nodes: Tensor, modes: Tensor, scale: float) -> Tensor:
     """D + z and D - z, z = scale (a + ib), for all D of ``path`` (samples, nodes, modes): (samples, 2 nodes, modes)."""
     if path.is_cuda and (kernels := accel.module("stream")):
-        rows = _mixed(states[:, None] + (nodes[None, :] + 1) * _GOLDEN).reshape(-1)
+        rows = _rows(states, nodes)
         both: Tensor = kernels.box_muller(
             rows, (modes + 1) * _GOLDEN, scale, (_M1, _M2), path.reshape(-1, path.shape[-1])
         )

@@ -14,7 +14,7 @@ from torch import Tensor
 from spdebench.grids import Grid
 from spdebench.noise import paths
 from spdebench.noise.bases import Basis
-from spdebench.noise.stream import member_states, sample_states
+from spdebench.noise.stream import Seed, States, member_states, sample_states
 
 CPU_BLOCK = 1 << 17
 CUDA_BLOCK = 1 << 26
@@ -61,7 +61,7 @@ class Wiener:
 
     def blocks(
         self,
-        seed: int,
+        seed: Seed,
         samples: Sequence[int],
         steps: int,
         horizon: float,
@@ -79,7 +79,7 @@ class Wiener:
         white = bool((roots == 1).all())
         modes = self.basis.modes.to(device)
 
-        def normals(states: Tensor) -> Iterator[Tensor]:
+        def normals(states: States) -> Iterator[Tensor]:
             return paths.blocks(states, modes, steps, horizon, budget, group)
 
         blocks = normals(sample_states(seed, "noise", samples, device))
@@ -94,8 +94,8 @@ class Wiener:
         self,
         blocks: Iterator[Tensor],
         partial: PartialNoise,
-        normals: Callable[[Tensor], Iterator[Tensor]],
-        seed: int,
+        normals: Callable[[States], Iterator[Tensor]],
+        seed: Seed,
         samples: Sequence[int],
         device: torch.device | str,
     ) -> Iterator[Tensor]:
@@ -118,6 +118,6 @@ class Wiener:
         """Values at the grid points."""
         return self.grid.inverse(self.spectral(z)) if self.projected else self.basis.physical(z, self.grid)
 
-    def increments(self, seed: int, samples: Sequence[int], steps: int, horizon: float) -> Tensor:
+    def increments(self, seed: Seed, samples: Sequence[int], steps: int, horizon: float) -> Tensor:
         """dW at the grid points for all steps: (samples, steps, points). For studies and tests; solvers use blocks."""
         return torch.cat([self.physical(z) for z in self.blocks(seed, samples, steps, horizon)], dim=1)

@@ -18,7 +18,7 @@ from spdebench.equations import Equation
 from spdebench.equations.scheme import Scheme, make_scheme
 from spdebench.errors import UserError
 from spdebench.grids import Grid
-from spdebench.noise import PartialNoise, Wiener
+from spdebench.noise import PartialNoise, Seed, Wiener
 
 CPU_POINTS = 1 << 15
 """Points of all fields that are solved together on the processor."""
@@ -50,7 +50,7 @@ class Trajectories:
 
 def simulate(
     equation: Equation,
-    seed: int,
+    seed: Seed,
     samples: Sequence[int],
     *,
     device: torch.device | str = "cpu",
@@ -111,7 +111,7 @@ def together(n: int, grid: Grid, device: torch.device | str) -> int:
 
 
 def seen_noise(
-    equation: Equation, seed: int, samples: Sequence[int], seen: int, *, device: torch.device | str = "cpu"
+    equation: Equation, seed: Seed, samples: Sequence[int], seen: int, *, device: torch.device | str = "cpu"
 ) -> Tensor:
     """The increments of the functions that truncation ``seen`` keeps, as stored: float32, (N T X..), 0 at t_0.
 
@@ -135,7 +135,7 @@ def seen_noise(
 
 
 def _increments(
-    wiener: Wiener, scheme: Scheme, seed: int, samples: Sequence[int], partial: PartialNoise | None = None
+    wiener: Wiener, scheme: Scheme, seed: Seed, samples: Sequence[int], partial: PartialNoise | None = None
 ) -> Iterator[Tensor]:
     """dW of all noise intervals on the solving grid, in the scheme's form, in blocks of time."""
     eq = scheme.equation

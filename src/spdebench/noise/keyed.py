@@ -1,0 +1,86 @@
+"""States of the stream that only the owner of a secret can compute, for inputs whose truth must stay unknown.
+
+    s(sample, node) = first 64 bits of HMAC-SHA256(key, problem, purpose, sample, member, node)
+    key             = HMAC-SHA256(secret, part)
+
+The ordinary states of `stream` are invertible functions of the seed: whoever has the increments of one sample can find
+the seed, and with it the noise of all samples. Here the numbers of one node say nothing about another node, sample or
+problem. Along the modes of one node the stream can still be inverted; hence the functions that are shown and those that
+are not have states from different keys (part "seen" and part "unseen").
+"""
+
+from __future__ import annotations
+
+import hmac
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+import torch
+from torch import Tensor
+
+
+def message(*words: object) -> bytes:
+    """Words and numbers, each ended by a zero byte, so that they cannot run into each other."""
+    return b"".join(str(word).encode() + bytes(1) for word in words)
+
+
+def derived(secret: bytes, *words: object) -> bytes:
+    """HMAC-SHA256 of a message under a secret."""
+    return hmac.digest(secret, message(*words), "sha256")
+
+
+@dataclass(frozen=True)
+class KeyedSeed:
+    """Takes the place of a seed: initial data and noise of a problem are functions of (keys, problem, sample).
+
+    ``seen`` is the key of initial data and of the noise of ordinary samples, ``unseen`` that of the other members of a
+    law: their functions that are not seen. The members 1, 2, .. of a sample may stay secret when its seen noise is
+    published; member 0, the ordinary sample, may not.
+    """
+
+    problem: str
+    seen: bytes = field(repr=False)
+    unseen: bytes = field(repr=False)
+
+    @staticmethod
+    def of(secret: bytes, problem: str) -> KeyedSeed:
+        """The seed of a problem with both keys derived from one secret."""
+        return KeyedSeed(problem, *(derived(secret, "spdebench stream 1", part) for part in ("seen", "unseen")))
+
+    def states(self, purpose: str, samples: Sequence[int] | Tensor, device: torch.device | str) -> KeyedStates:
+        """States of ordinary samples."""
+        prefixes = tuple(message(self.problem, purpose, int(sample), 0) for sample in samples)
+        return KeyedStates(self.seen, prefixes, torch.device(device))
+
+    def member_states(
+        self, samples: Sequence[int] | Tensor, members: int | Sequence[int], device: torch.device | str
+    ) -> KeyedStates:
+        """States of the members 1, 2, .. of samples."""
+        each = [members] * len(samples) if isinstance(members, int) else list(members)
+        pairs = zip(samples, each, strict=True)
+        prefixes = tuple(message(self.problem, "member", int(sample), member) for sample, member in pairs)
+        return KeyedStates(self.unseen, prefixes, torch.device(device))
+
+
+@dataclass(frozen=True)
+class KeyedStates:
+    """One state for every prefix (problem, purpose, sample, member) and node."""
+
+    key: bytes = field(repr=False)
+    prefixes: tuple[bytes, ...]
+    device: torch.device
+
+    def __len__(self) -> int:
+        return len(self.prefixes)
+
+    def at(self, nodes: Tensor) -> Tensor:
+        """64-bit integers of shape (samples, nodes)."""
+        words = [message(node) for node in nodes.tolist()]
+        rows = {prefix: self._row(prefix, words) for prefix in dict.fromkeys(self.prefixes)}
+        states = np.stack([rows[prefix] for prefix in self.prefixes])
+        return torch.from_numpy(states).to(self.device)
+
+    def _row(self, prefix: bytes, words: list[bytes]) -> np.ndarray:
+        joined = b"".join(hmac.digest(self.key, prefix + word, "sha256")[:8] for word in words)
+        return np.frombuffer(joined, dtype="<i8").astype(np.int64)
