@@ -81,6 +81,7 @@ def _plain(name: str, task: Task, device: str) -> float:
     model, options = run.build().to(device), run.train_options
     calibrate(model, prepare_part(model, task.train))
     optimiser = adam(model, options.learning_rate, options.weight_decay, torch.device(device))
+    assert options.loss != "energy"
     loss = RelativeLoss(options.loss, model.setting.grid, torch.device(device))
     order = torch.randperm(len(task.train))[: STEPS * options.batch_size].split(options.batch_size)
 

@@ -11,6 +11,7 @@ frozen dataclass) and one model class; declaring the class registers it.
 from __future__ import annotations
 
 import dataclasses
+import math
 import sys
 from abc import abstractmethod
 from collections.abc import Mapping
@@ -22,12 +23,14 @@ from torch import Tensor, nn
 
 from spdebench import spec
 from spdebench.errors import UserError
-from spdebench.noise.unseen import fill_states
+from spdebench.noise.unseen import UnseenNoise, fill_states
 from spdebench.registry import Registry
 from spdebench.tasks import TASK_TEXT, Batch, Inputs, Setting, Task, recommended
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
+
+WIDTH = 64  # assumed number of channels per output value, for choosing the batch size of evaluation
 
 Features = dict[str, Tensor]
 """Tensors by name; the first axis of each is the samples."""
@@ -77,6 +80,8 @@ class OperatorModel(nn.Module):
     costly_features: ClassVar[bool] = False  # features are worth caching on disk between runs
     redraws: ClassVar[bool] = True  # features are cheap enough to be computed anew for each draw of the unseen noise
     generative: ClassVar[bool] = False  # `sample` draws from a law that `calibrate` has fitted, without training
+
+    learned_law = False  # of an instance: trained with loss=energy, so that fresh noise in its input makes members
 
     def __init_subclass__(cls, name: str | None = None, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
@@ -188,6 +193,11 @@ class OperatorModel(nn.Module):
     def device(self) -> torch.device:
         return next((t.device for t in (*self.parameters(), *self.buffers())), torch.device("cpu"))
 
+    @property
+    def draws_members(self) -> bool:
+        """Whether `sample` draws members of the law of u given u0 and the seen noise."""
+        return (self.generative or self.learned_law) and self.setting.partial
+
     def predict(self, batch: Batch) -> Tensor:
         """u for a batch, in evaluation mode and without gradients; the batch may be on any device."""
         was = self.training
@@ -210,20 +220,36 @@ class OperatorModel(nn.Module):
         unit variance, and the model predicts: for networks that were trained with loss=energy. Models with
         ``generative`` give their own method.
         """
-        if len(batch.dw) and tuple(batch.dw.shape[2:]) != self.setting.grid.points:
+        return self.predict_with(self.setting.unseen(), batch, members, seed, first, samples)
+
+    def predict_with(
+        self,
+        unseen: UnseenNoise,
+        batch: Batch,
+        members: int,
+        seed: int = 0,
+        first: int = 0,
+        samples: Tensor | None = None,
+    ) -> Tensor:
+        """Predictions for the noise of a batch to which draws of the unseen noise are added: (B, m, T, X..)."""
+        shape = (len(batch), *self.setting.shape)
+        if tuple(batch.dw.shape) != shape:
             raise UserError(
-                f"model '{self.name}' draws members at the {self.setting.grid.points} points that it was trained on, "
-                f"got {tuple(batch.dw.shape[2:])}"
+                f"model '{self.name}' draws members at the frames and points that it was trained on, dw {shape}; "
+                f"got {tuple(batch.dw.shape)}"
             )
-        unseen, device = self.setting.unseen(), self.device
-        numbers = torch.arange(len(batch)) if samples is None else samples
+        device, numbers = self.device, torch.arange(len(batch)) if samples is None else samples
         batch = batch.to(device)
-        drawn = []
-        for member in range(first, first + members):
-            states = fill_states(seed, numbers, member, device)
-            fill = unseen.draw(states, batch.dw.shape[1] - 1, self.setting.dt)
-            drawn.append(self.predict(replace(batch, dw=batch.dw + fill)))
-        return torch.stack(drawn, dim=1)
+        out = torch.empty((members, *shape), device=device)
+        size = max(1, evaluation_batch(self.setting.shape) // max(1, len(batch)))
+        for start in range(0, members, size):
+            some = range(start, min(start + size, members))
+            states = torch.cat([fill_states(seed, numbers, first + member, device) for member in some])
+            fill = unseen.draw(states, self.setting.frames - 1, self.setting.dt)
+            several = batch.repeated(len(some))
+            u = self.predict(replace(several, dw=several.dw + fill))
+            out[start : start + len(some)] = u.unflatten(0, (len(some), len(batch)))
+        return out.transpose(0, 1)
 
     def counts(self) -> dict[str, int]:
         """``parameters`` counts a complex number once, as the paper does; ``real`` counts it twice."""
@@ -232,6 +258,11 @@ class OperatorModel(nn.Module):
             "parameters": sum(p.numel() for p in trained),
             "real": sum(p.numel() * (2 if p.is_complex() else 1) for p in trained),
         }
+
+
+def evaluation_batch(shape: tuple[int, ...]) -> int:
+    """Batch size for evaluation of samples (T X..): 100 as in the paper, or fewer so that it needs at most 2 GB."""
+    return max(1, min(100, (2 << 30) // (4 * WIDTH * math.prod(shape))))
 
 
 def check_output(u: Any, expected: tuple[int, ...], what: str = "the model") -> None:

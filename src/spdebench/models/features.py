@@ -9,8 +9,8 @@ from __future__ import annotations
 import hashlib
 import math
 import warnings
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -21,19 +21,23 @@ from spdebench import spec, tensors
 from spdebench.equations.identity import to_dict as equation_to_dict
 from spdebench.errors import UserError
 from spdebench.models.base import Features, OperatorModel
-from spdebench.tasks import Part
+from spdebench.noise.unseen import fill_states
+from spdebench.tasks import Batch, Part
 from spdebench.version import __version__
 
 CHUNK_BYTES = 64 << 20  # of increments per chunk
-WIDTH = 64  # assumed number of channels per output value, for choosing the batch size of evaluation
 
 
 @dataclass
 class Prepared:
-    """Features and targets of a part, all on one device."""
+    """Features and targets of a part, all on one device.
+
+    With several ``draws`` of the unseen noise, row r + d n of the features is draw d of the r-th of n samples.
+    """
 
     features: Features
     target: Tensor
+    draws: int = 1
 
     def __len__(self) -> int:
         return len(self.target)
@@ -60,11 +64,6 @@ class Chunks:
             yield self.model.prepare(batch.to(device)), u.to(device)
 
 
-def evaluation_batch(shape: tuple[int, ...]) -> int:
-    """Batch size for evaluation of samples (T X..): 100 as in the paper, or fewer so that it needs at most 2 GB."""
-    return max(1, min(100, (2 << 30) // (4 * WIDTH * math.prod(shape))))
-
-
 def prepare_part(
     model: OperatorModel,
     part: Part,
@@ -81,19 +80,71 @@ def prepare_part(
     return Prepared(features, _put(part.u, where, model))
 
 
-def fits(model: OperatorModel, parts: tuple[Part, ...], share: float) -> bool:
-    """Whether features and targets of these parts need at most this share of the free memory of the model's device."""
+@dataclass
+class Redrawn(Prepared):
+    """Features for several draws of the unseen noise, which `draw` replaces in place.
+
+    The tensors stay where they are, so that a captured graph that reads them sees the new values. They take ``draws``
+    times the memory of ordinary features; the seen noise and the initial data are kept beside them.
+    """
+
+    model: OperatorModel = field(kw_only=True)
+    given: Batch = field(kw_only=True)  # u0 and the seen noise
+    seed: int = field(kw_only=True)
+    epoch: int | None = None  # whose draws the features are
+
+    @torch.no_grad()
+    def draw(self, epoch: int | None) -> None:
+        """Draw the unseen noise of all samples: a function of (seed, epoch, sample, draw), or of all but the epoch."""
+        if epoch is not None and epoch == self.epoch:
+            return
+        n, setting, device = len(self), self.model.setting, self.model.device
+        unseen, size = setting.unseen(), _chunk(setting.shape)
+        for number in range(self.draws):
+            for start in range(0, n, size):
+                rows = slice(start, min(start + size, n))
+                states = fill_states(self.seed, range(rows.start, rows.stop), number, device, epoch)
+                known = _rows(self.given, rows).to(device)
+                filled = replace(known, dw=known.dw + unseen.draw(states, setting.frames - 1, setting.dt))
+                for key, values in _checked(self.model, self.model.prepare(filled)).items():
+                    if key not in self.features:
+                        self.features[key] = _room(self.model, (n * self.draws, *values.shape[1:]), values, self.device)
+                    self.features[key][number * n + rows.start : number * n + rows.stop] = values
+        self.epoch = epoch
+
+
+def redrawn_part(
+    model: OperatorModel, part: Part, draws: int, seed: int, epoch: int | None, place: torch.device
+) -> Redrawn:
+    """Features of a part whose unseen noise is drawn anew, ``draws`` times for each sample; see `Redrawn.draw`."""
+    given = part.batch()
+    given = replace(given, u0=_put(given.u0, place, model), dw=_put(given.dw, place, model))
+    data = Redrawn({}, _put(part.u, place, model), draws, model=model, given=given, seed=seed)
+    data.draw(epoch)
+    return data
+
+
+def fits(model: OperatorModel, parts: Mapping[Part, int], share: float) -> bool:
+    """Whether features and targets of these parts need at most this share of the free memory of the model's device.
+
+    ``parts`` gives for each part how many draws of the unseen noise it has; 0: the noise is given.
+    """
     if model.device.type != "cuda":
         return True
-    one = _features(model, parts[0], slice(0, 1))
-    each = sum(t.nbytes for t in one.values()) + 4 * math.prod(parts[0].shape)
+    first = next(iter(parts))
+    each = sum(t.nbytes for t in _features(model, first, slice(0, 1)).values())
+    field_bytes = 4 * math.prod(first.shape)
+    need = sum(len(part) * (max(1, draws) * each + (2 if draws else 1) * field_bytes) for part, draws in parts.items())
     free, _ = torch.cuda.mem_get_info(model.device)
-    return each * sum(len(part) for part in parts) <= share * free
+    return need <= share * free
 
 
 def _features(model: OperatorModel, part: Part, rows: slice) -> Features:
     with torch.no_grad():  # not inference_mode, whose tensors cannot be used with autograd later
-        found = model.prepare(part.batch(rows).to(model.device))
+        return _checked(model, model.prepare(part.batch(rows).to(model.device)))
+
+
+def _checked(model: OperatorModel, found: Features) -> Features:
     if not isinstance(found, dict) or not all(isinstance(v, Tensor) for v in found.values()):
         raise UserError(f"model '{model.name}': prepare must return a dictionary of tensors, it returned {found!r:.80}")
     return found
@@ -101,13 +152,12 @@ def _features(model: OperatorModel, part: Part, rows: slice) -> Features:
 
 def _computed(model: OperatorModel, part: Part, where: torch.device) -> Features:
     """Features computed in chunks whose size does not depend on free memory, so that the bits do not either."""
-    size = max(1, min(256, CHUNK_BYTES // (4 * math.prod(part.shape))))
+    size = _chunk(part.shape)
     out: Features = {}
     for start in range(0, len(part), size):
         for key, values in _features(model, part, slice(start, start + size)).items():
             if key not in out:
-                shape = (len(part), *values.shape[1:])
-                out[key] = torch.empty(shape, dtype=values.dtype, device=where, pin_memory=_pinned(where, model))
+                out[key] = _room(model, (len(part), *values.shape[1:]), values, where)
             if len(values) != len(out[key][start : start + size]):
                 raise UserError(
                     f"model '{model.name}': feature '{key}' has {len(values)} rows for "
@@ -115,6 +165,20 @@ def _computed(model: OperatorModel, part: Part, where: torch.device) -> Features
                 )
             out[key][start : start + size] = values
     return out
+
+
+def _chunk(shape: tuple[int, ...]) -> int:
+    """How many samples (T X..) are prepared at a time."""
+    return max(1, min(256, CHUNK_BYTES // (4 * math.prod(shape))))
+
+
+def _room(model: OperatorModel, shape: tuple[int, ...], like: Tensor, where: torch.device) -> Tensor:
+    return torch.empty(shape, dtype=like.dtype, device=where, pin_memory=_pinned(where, model))
+
+
+def _rows(batch: Batch, rows: slice) -> Batch:
+    source = None if batch.source is None else batch.source[rows]
+    return Batch(batch.u0[rows], batch.dw[rows], batch.equations, source)
 
 
 def _pinned(where: torch.device, model: OperatorModel) -> bool:

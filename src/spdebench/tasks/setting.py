@@ -123,3 +123,8 @@ class Batch:
     def to(self, device: torch.device | str) -> Batch:
         source = None if self.source is None else self.source.to(device)
         return Batch(self.u0.to(device), self.dw.to(device), self.equations, source)
+
+    def repeated(self, times: int) -> Batch:
+        """The batch several times, one after the other."""
+        u0, dw = (x.repeat(times, *(1,) * (x.ndim - 1)) for x in (self.u0, self.dw))
+        return Batch(u0, dw, self.equations, None if self.source is None else self.source.repeat(times))

@@ -121,7 +121,9 @@ class RunSpec:
                 raise UserError(f"model {self.model}: {key} must be at most {LARGEST_FIELD}, got {value}")
         with torch.random.fork_rng(devices=[]):
             torch.default_generator.manual_seed(self.train_options.seed)
-            return cls(self.setting, config)
+            model = cls(self.setting, config)
+        model.learned_law = self.train_options.loss == "energy"
+        return model
 
 
 def from_dict(values: Any, where: str) -> RunSpec:
@@ -160,6 +162,7 @@ def identify(model: str | OperatorModel, task: Task, config: Mapping[str, Any], 
             raise UserError(f"model '{model.name}' was built for other data; build it with this task")
         chosen, name = model.config, model.name
         initial = weights_digest(model) if model.trainable else ""
+    _check_one_law(given, len(task.datasets))
     return RunSpec(
         model=name,
         config=spec.to_dict(chosen),
@@ -168,6 +171,11 @@ def identify(model: str | OperatorModel, task: Task, config: Mapping[str, Any], 
         options=spec.to_dict(options_for(name, setting, **given)),
         initial=initial,
     )
+
+
+def _check_one_law(options: Mapping[str, Any], datasets: int) -> None:
+    if options.get("loss") == "energy" and datasets > 1:
+        raise UserError(f"loss=energy learns the law of one dataset, got a mixture of {datasets}; train on one of them")
 
 
 def _refuse_options(model: str, given: Mapping[str, Any]) -> None:
@@ -198,6 +206,7 @@ def plan(
     setting = chosen.setting(equations[0])
     cls = MODELS[model]
     cls.supports(setting)
+    _check_one_law(options or {}, len(datasets))
     return RunSpec(
         model=model,
         config=spec.to_dict(cls.configure(setting, config or {})),

@@ -3,8 +3,10 @@
     each epoch: Adam steps over a random permutation of all samples, including the last partial batch; then the relative
     L2 error on the validation part, which adapts the learning rate, selects the best weights and may stop training.
 
-The random numbers of an epoch (order, dropout) are a function of (seed, epoch), so that a run is resumed exactly from
-the weights, the optimiser's state and a few numbers. The host waits for the device once per epoch, to read two numbers.
+With loss=energy the unseen noise of all samples is drawn anew before each epoch, and validation is the energy score of
+draws that stay the same. The random numbers of an epoch (order, dropout, noise) are a function of (seed, epoch), so
+that a run is resumed exactly from the weights, the optimiser's state and a few numbers. The host waits for the device
+once per epoch, to read two numbers.
 """
 
 from __future__ import annotations
@@ -23,8 +25,9 @@ from torch import Tensor
 from spdebench.data.store import first_line
 from spdebench.errors import UserError
 from spdebench.models import OperatorModel
-from spdebench.models.features import Prepared, evaluation_batch
-from spdebench.training.losses import RelativeLoss
+from spdebench.models.base import evaluation_batch
+from spdebench.models.features import Prepared, Redrawn
+from spdebench.training.losses import EnergyLoss, Loss, RelativeLoss, mean_norm
 from spdebench.training.options import TrainOptions
 from spdebench.training.schedule import Schedule
 from spdebench.training.steps import Learner, TrainingStep, adam, bfloat16, capture, full_precision, make_feed, set_rate
@@ -53,10 +56,17 @@ class Fit:
         self.train_data, self.val_data = train, val
         self.graph = self.device.type == "cuda" if graph is None else graph and self.device.type == "cuda"
         grid = model.setting.grid
-        loss = RelativeLoss(options.loss, grid, self.device)
-        self._val_loss = RelativeLoss("rel_l2", grid, self.device)
-        self._train_scale = _scales(loss.to(train.device), train)
-        self._val_scale = _scales(self._val_loss.to(val.device), val)
+        loss: Loss
+        self._val_loss: Loss
+        if options.loss == "energy":
+            loss, self._val_loss = EnergyLoss(train.draws), EnergyLoss(val.draws)
+            unit = mean_norm(train.target)
+            self._train_scale, self._val_scale = (_constant(1 / unit if unit else 0.0, data) for data in (train, val))
+        else:
+            loss = relative = RelativeLoss(options.loss, grid, self.device)
+            self._val_loss = by_l2 = RelativeLoss("rel_l2", grid, self.device)
+            self._train_scale = _scales(relative.to(train.device), train)
+            self._val_scale = _scales(by_l2.to(val.device), val)
         self._val_kept = int((self._val_scale > 0).sum())
         if not self._val_kept:
             self._check_data()
@@ -84,6 +94,11 @@ class Fit:
         if options.precision != "float32":
             self._try_precision()
 
+    @property
+    def val_name(self) -> str:
+        """What the validation error is, for the progress bar."""
+        return "val energy score" if self.options.loss == "energy" else "val"
+
     # --- the loop -------------------------------------------------------------------------------------------------
     @property
     def finished(self) -> bool:
@@ -93,6 +108,8 @@ class Fit:
     def run_epoch(self) -> dict[str, Any]:
         """Run one epoch and return its line of the log: epoch, train, val, lr, seconds."""
         start = time.perf_counter()
+        if isinstance(self.train_data, Redrawn):
+            self.train_data.draw(self.epoch)
         if not self._steps:
             self._make_steps()
         lr = self.schedule.lr
@@ -113,13 +130,16 @@ class Fit:
         self.schedule.advance(val)
         seconds = round(time.perf_counter() - start, 6)
         self.log.append({"epoch": self.epoch, "train": train, "val": val, "lr": lr, "seconds": seconds})
+        if self.options.loss == "energy":
+            self.log[-1]["val_metric"] = "energy_score"
         return self.log[-1]
 
     def _check_data(self) -> None:
         """Raise an error if the data are not finite, so that the learning rate is not blamed for it."""
         for name, data in (("training", self.train_data), ("validation", self.val_data)):
             for values in (data.target, *data.features.values()):
-                bad = ~torch.isfinite(values).flatten(1).all(1)
+                fine = torch.isfinite(values).flatten(1).all(1)
+                bad = ~fine.unflatten(0, (len(values) // max(1, len(data)), len(data))).all(0)
                 if bad.any():
                     count = int(bad.sum())
                     raise UserError(
@@ -221,16 +241,23 @@ class Fit:
 
 
 @torch.no_grad()
-def add_errors(model: OperatorModel, loss: RelativeLoss, data: Prepared, scale: Tensor, total: Tensor) -> None:
-    """Add the relative errors of all samples to ``total`` on the device, in evaluation mode and full precision."""
-    device, size = model.device, evaluation_batch(model.setting.shape)
+def add_errors(model: OperatorModel, loss: Loss, data: Prepared, scale: Tensor, total: Tensor) -> None:
+    """Add the errors of all samples to ``total`` on the device, in evaluation mode and full precision."""
+    device, size = model.device, max(1, evaluation_batch(model.setting.shape) // data.draws)
     model.eval()
     for start in range(0, len(data), size):
-        rows = slice(start, start + size)
-        features = {k: v[rows].to(device, non_blocking=True) for k, v in data.features.items()}
+        rows = slice(start, min(start + size, len(data)))
+        features = {k: _of_draws(v, rows, data).to(device, non_blocking=True) for k, v in data.features.items()}
         target, weight = (t[rows].to(device, non_blocking=True) for t in (data.target, scale))
         total.add_((loss.errors(model(features), target) * weight).sum())
     model.train()
+
+
+def _of_draws(values: Tensor, rows: slice, data: Prepared) -> Tensor:
+    """The features of some samples, one draw of the unseen noise after the other."""
+    if data.draws == 1:
+        return values[rows]
+    return torch.cat([values[d * len(data) + rows.start : d * len(data) + rows.stop] for d in range(data.draws)])
 
 
 def validation(model: OperatorModel, data: Prepared) -> float | None:
@@ -241,6 +268,10 @@ def validation(model: OperatorModel, data: Prepared) -> float | None:
     add_errors(model, loss, data, scale, total)
     kept = int((scale > 0).sum())
     return float(total) / kept if kept and math.isfinite(float(total)) else None
+
+
+def _constant(value: float, data: Prepared) -> Tensor:
+    return torch.full((len(data),), value, device=data.device)
 
 
 def _scales(loss: RelativeLoss, data: Prepared) -> Tensor:

@@ -7,11 +7,11 @@ from typing import Any, Literal
 
 from spdebench import spec
 from spdebench.errors import UserError
-from spdebench.models import MODELS
+from spdebench.models import MODELS, OperatorModel
 from spdebench.tasks import Setting, recommended
 
 Scheduler = Literal["plateau", "step", "cosine", "none"]
-Loss = Literal["rel_l2", "w12"]
+Loss = Literal["rel_l2", "w12", "energy"]
 Precision = Literal["float32", "bfloat16"]
 
 _LEAST: dict[str, float] = {
@@ -24,6 +24,7 @@ _LEAST: dict[str, float] = {
     "early_stop_patience": 0,
     "early_stop_delta": 0,
     "clip_norm": 0,
+    "draws": 2,
     "seed": 0,
 }
 
@@ -44,6 +45,9 @@ class TrainOptions:
     takes this amount as an absolute difference and also keeps weights by it, which freezes good models early; here it
     is relative, as the paper says, and the best weights are kept at any improvement. Validation is the relative L2
     error whatever the ``loss``, so that all runs compare. ``clip_norm`` bounds the norm of the gradient (0: no bound).
+
+    ``loss="energy"`` is for tasks that show a part of the noise: the rest is drawn ``draws`` times for each sample and
+    epoch, and the energy score of these predictions is the loss. Validation is then the energy score, too.
     """
 
     epochs: int = 1000
@@ -59,6 +63,7 @@ class TrainOptions:
     early_stop_delta: float = _renamed(1e-4, "delta")
     clip_norm: float = _renamed(0.0, "clip")
     loss: Loss = "rel_l2"
+    draws: int = field(default=2, metadata={"legacy": 2})
     seed: int = 0
     precision: Precision = "float32"
     compile: bool = False
@@ -68,6 +73,8 @@ class TrainOptions:
         for key, least in _LEAST.items():
             if getattr(self, key) < least:
                 raise UserError(f"training: {key} must be at least {least}, got {getattr(self, key)}")
+        if self.draws != 2 and self.loss != "energy":
+            raise UserError(f"training: draws={self.draws} is for loss=energy, the loss is {self.loss}")
         if self.learning_rate <= 0:
             raise UserError(f"training: learning_rate must be positive, got {self.learning_rate:g}")
         if not 0 < self.decay_factor < 1:
@@ -91,4 +98,29 @@ def options_for(model: str, setting: Setting, **given: Any) -> TrainOptions:
         return TrainOptions(epochs=0)
     if options.epochs < 1:
         raise UserError(f"training: epochs must be at least 1 for '{model}', got {options.epochs}")
+    if options.loss == "energy":
+        check_energy(model, setting)
     return options
+
+
+def learns_laws(model: type[OperatorModel]) -> bool:
+    """Whether a model can be trained with loss=energy, for which its features are computed anew in each epoch."""
+    return model.trainable and model.redraws and not model.costly_features
+
+
+def check_energy(model: str, setting: Setting) -> None:
+    """Raise a one-line error unless the model can be trained with loss=energy on such data."""
+    if not learns_laws(MODELS[model]):
+        able = ", ".join(name for name in MODELS if learns_laws(MODELS[name]) and setting.dim in MODELS[name].dims)
+        raise UserError(
+            f"loss=energy computes features anew for each draw of the noise, for which those of '{model}' are too "
+            f"costly; models that do: {able}"
+        )
+    if setting.seen is None:
+        raise UserError(
+            "loss=energy learns the law of u given a part of the noise; add seen=K, and generate the data with --seen K"
+        )
+    if not setting.partial:
+        raise UserError(
+            f"loss=energy needs noise that is not seen; seen={setting.seen} is all of it, choose a smaller one"
+        )

@@ -37,7 +37,8 @@ def _files(run: Run) -> Iterator[tuple[Path, Callable[[Path], object]]]:
         run.file("spec.json"): read_json,
         run.file("record.json"): read_record,
         run.file("scores.json"): _read_scores,
-        run.file("predictions.npy"): _read_predictions,
+        run.file("predictions.npy"): _read_array,
+        run.file("members.npy"): _read_array,
         **{
             checkpoint_file(run.path, name): lambda path: checkpoints.load(path, run.spec.digest)
             for name in ("best", "last")
@@ -61,7 +62,7 @@ def _read_scores(path: Path) -> None:
         raise Damaged(str(error)) from None
 
 
-def _read_predictions(path: Path) -> None:
+def _read_array(path: Path) -> None:
     try:
         check_regular(path)
         np.load(path, mmap_mode="r", allow_pickle=False)

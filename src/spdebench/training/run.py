@@ -4,7 +4,8 @@ spec.json         the spec; its hash is in the folder's name
 log.jsonl         epoch, train, val, lr, seconds
 last.safetensors  during training: the state from which it is resumed
 best.safetensors  after training: the weights with the smallest validation error
-predictions.npy   u of the test part, float32 (N T X..), if kept
+predictions.npy   u of the test part, float32 (N T X..), if kept; where members of a law are drawn, their mean
+members.npy       the members that were drawn for the first inputs of the test part, float32 (4 m T X..), if kept
 scores.json       all metrics on the test part with intervals and per-sample values
 record.json       one object with everything that tables need; it is there if and only if the run is finished
 """
@@ -28,18 +29,21 @@ from spdebench.equations import Equation
 from spdebench.errors import UserError
 from spdebench.files import check_regular
 from spdebench.metrics import Scores
-from spdebench.models import OperatorModel
-from spdebench.models.features import evaluation_batch
+from spdebench.models import MODELS, OperatorModel
+from spdebench.models.base import evaluation_batch
+from spdebench.noise import UnseenNoise
 from spdebench.records import Provenance, Record
 from spdebench.records.codec import decode
 from spdebench.tasks import Batch, Setting
 from spdebench.training import checkpoints
 from spdebench.training.folder import checkpoint_file, read_json, read_log, read_record
 from spdebench.training.identity import RunSpec, from_dict
+from spdebench.training.members import TEST_MEMBERS, draw
 
 
 class Run(Displayed):
-    """``run.scores``, ``run.log``, ``run.record``, ``run.model``, ``run.predict(u0, dw)``."""
+    """``run.scores``, ``run.log``, ``run.record``, ``run.model``, ``run.predict(u0, dw)``, and, for laws,
+    ``run.sample(u0, dw_seen)``."""
 
     def __init__(self, path: Path, spec: RunSpec) -> None:
         self.path, self.spec = path, spec
@@ -127,7 +131,18 @@ class Run(Displayed):
     @property
     def predictions(self) -> np.ndarray | None:
         """u of the test part, mapped from its file; None if the predictions were not kept."""
-        path = self.file("predictions.npy")
+        return self._mapped("predictions.npy")
+
+    @property
+    def members(self) -> np.ndarray | None:
+        """Drawn members of the law for the first inputs of the test part, (4, m, T, X..), mapped from their file.
+
+        None if the run does not draw members, or if they were not kept.
+        """
+        return self._mapped("members.npy")
+
+    def _mapped(self, name: str) -> np.ndarray | None:
+        path = self.file(name)
         try:
             if not path.exists():
                 return None
@@ -158,8 +173,12 @@ class Run(Displayed):
     def predict(self, u0: Any, dw: Any, *, equation: Equation | None = None, device: str = "cpu") -> np.ndarray:
         """u (N T X..) at all frames t_0..t_T for initial data u0 (N X..) and increments dw (N T X..), dw[:,0] = 0.
 
-        ``equation`` is that of the new samples, if it is not the equation of the (first) training dataset.
+        ``equation`` is that of the new samples, if it is not the equation of the (first) training dataset. For a run
+        that draws members of a law, dw is the seen noise and u the mean of 64 members.
         """
+        if self.model.draws_members:
+            mean: np.ndarray = self.sample(u0, dw, members=TEST_MEMBERS, device=device).mean(1)
+            return mean
         check_device(device)
         start, noise = (torch.as_tensor(np.asarray(a), dtype=torch.float32) for a in (u0, dw))
         self._check(tuple(start.shape), tuple(noise.shape))
@@ -173,6 +192,52 @@ class Run(Displayed):
             batch = Batch(start[rows], noise[rows], (known,) if known else (), source)
             out[rows] = model.predict(batch).cpu().numpy()
         return out
+
+    def sample(
+        self, u0: Any, dw_seen: Any, *, members: int = 64, seed: int = 0, seen: int | None = None, device: str = "cpu"
+    ) -> np.ndarray:
+        """Members of the law of u given initial data u0 (N X..) and the seen noise dw_seen (N T X..): (N m T X..).
+
+        For a network that was trained with loss=energy, for a model that draws members itself, and, with ``seen=K``,
+        for a model that was trained with all of the noise: then the functions of the noise that truncation K does not
+        keep are drawn from their true law. Member i of row n is a function of (seed, n, i).
+        """
+        check_device(device)
+        if members < 1:
+            raise UserError(f"{self.name}: members must be at least 1, got {members}")
+        start, noise = (torch.as_tensor(np.asarray(a), dtype=torch.float32) for a in (u0, dw_seen))
+        self._check(tuple(start.shape), tuple(noise.shape))
+        model, completed_by = self.model.to(device), self._completion(seen)
+        known = self.task_setting.equation
+        out = np.empty((len(noise), members, *noise.shape[1:]), dtype=np.float32)
+        size = max(1, evaluation_batch(tuple(noise.shape[1:])) // members)
+        for first in range(0, len(noise), size):
+            rows = slice(first, min(first + size, len(noise)))
+            numbers = torch.arange(rows.start, rows.stop)
+            batch = Batch(start[rows], noise[rows], (known,) if known else (), torch.zeros_like(numbers))
+            out[rows] = draw(model, batch, members, seed, numbers, completed_by).cpu().numpy()
+        return out
+
+    def _completion(self, seen: int | None) -> UnseenNoise | None:
+        """The law of the unseen noise, if this is a model of the path; None if the model draws members itself."""
+        setting = self.task_setting
+        if self.model.draws_members:
+            if seen not in (None, setting.seen):
+                raise UserError(f"{self.name} was trained with seen={setting.seen}, it has no law for seen={seen}")
+            return None
+        if setting.partial:
+            raise UserError(
+                f"{self.name} predicts one solution and not a law; train it with loss=energy, or another model that "
+                f"draws members: {', '.join(n for n in MODELS if MODELS[n].generative) or 'none'}"
+            )
+        if seen is None:
+            raise UserError(
+                f"{self.name} was trained with all of the noise; say with seen=K which part of it dw_seen is, and the "
+                f"rest is drawn"
+            )
+        if setting.equation is None:
+            raise UserError(f"{self.name} was trained on imported data, so that the law of their noise is not known")
+        return setting.unseen(law=True, seen=seen)
 
     def _check(self, u0: tuple[int, ...], dw: tuple[int, ...]) -> None:
         setting = self.task_setting

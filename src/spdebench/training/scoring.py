@@ -6,7 +6,7 @@ import math
 import os
 import statistics
 import time
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -18,7 +18,7 @@ from spdebench.errors import UserError
 from spdebench.files import replacing, write_text
 from spdebench.metrics import Scores, evaluate
 from spdebench.models import OperatorModel
-from spdebench.models.features import evaluation_batch
+from spdebench.models.base import evaluation_batch
 from spdebench.progress import Progress
 from spdebench.records import MetricValue, PartScores, Provenance, Record
 from spdebench.records.codec import decode
@@ -26,30 +26,65 @@ from spdebench.tasks import Part
 from spdebench.tasks.split import LEAST_SCORED
 from spdebench.timing import wait_for_device
 from spdebench.training.folder import locked, write_json
+from spdebench.training.members import SEEN_NOISE, TEST_MEMBERS, DrawnMembers, draws_for, score_law
 from spdebench.training.run import Run
 
 BATCH = 100  # the paper's batch for inference times
 
 
 def predict_part(model: OperatorModel, part: Part, *, progress: bool | None = False) -> Tensor:
-    """u (N T X..) for every sample of a part, on the host."""
+    """u (N T X..) for every sample of a part, on the host; where members of a law are drawn, their mean."""
+    laws = DrawnMembers(model, part) if draws_for(model, part) else None
     size = evaluation_batch(part.shape)
-    out = torch.empty((len(part), *part.shape))
+    size = size if laws is None else max(1, size // TEST_MEMBERS)
+    out = torch.empty((len(part), *part.shape)) if laws is None else laws.mean
     with Progress(len(part), "samples predicted", enabled=progress) as bar:
         for start in range(0, len(part), size):
-            rows = slice(start, start + size)
-            out[rows] = model.predict(part.batch(rows)).cpu()
+            rows = slice(start, min(start + size, len(part)))
+            if laws is None:
+                out[rows] = model.predict(part.batch(rows)).cpu()
+            else:
+                laws.read(rows)
             bar.advance(len(out[rows]))
     return out
 
 
-def score_part(model: OperatorModel, part: Part) -> tuple[Tensor, Scores]:
-    """The prediction of a part and its scores: the paper's metrics and ours."""
-    prediction = predict_part(model, part)
+@dataclass(frozen=True)
+class Tested:
+    """The prediction of a part (N T X..), its scores, and the members that were drawn for its first inputs."""
+
+    prediction: Tensor
+    scores: Scores
+    members: Tensor | None = None
+
+
+def score_part(model: OperatorModel, part: Part) -> Tested:
+    """The prediction of a part and its scores: the paper's metrics and ours.
+
+    In a task that shows a part of the noise the scores of a law are added, and where members are drawn their mean is
+    the prediction.
+    """
+    if not draws_for(model, part):
+        prediction = predict_part(model, part)
+        return Tested(prediction, _joined(_point_scores(model, part, prediction), score_law(model, part, prediction)))
+    drawn = DrawnMembers(model, part)
+    law = score_law(model, part, drawn)
+    return Tested(drawn.mean, _joined(_point_scores(model, part, drawn.mean), law), drawn.shown)
+
+
+def _joined(usual: Scores, law: Scores | None) -> Scores:
+    """The usual scores and those of the law in one."""
+    if law is None:
+        return usual
+    settings, skipped = {**usual.settings, "law": law.settings}, {**usual.skipped, **law.skipped}
+    return replace(usual, scores={**usual.scores, **law.scores}, settings=settings, skipped=skipped)
+
+
+def _point_scores(model: OperatorModel, part: Part, prediction: Tensor) -> Scores:
     arrays = prediction, part.u
     if model.device.type == "cuda" and 6 * prediction.nbytes < torch.cuda.mem_get_info(model.device)[0]:
         arrays = prediction.to(model.device), part.u.to(model.device)
-    return prediction, evaluate(*arrays, part.grid, metrics="default", times=part.times)
+    return evaluate(*arrays, part.grid, metrics="default", times=part.times)
 
 
 def inference_time(model: OperatorModel, part: Part) -> tuple[float, int]:
@@ -84,11 +119,15 @@ def _seconds(model: OperatorModel, part: Part, size: int) -> float:
 def finish(run: Run, part: Part, device: str, *, keep_predictions: bool = True) -> None:
     """Test a trained run and write predictions, scores and, last, the record."""
     model = run.model.to(device)
-    prediction, scores = score_part(model, part)
+    tested = score_part(model, part)
+    scores = tested.scores
     ms, together = inference_time(model, part)
     if keep_predictions:
-        with replacing(run.file("predictions.npy")) as temporary, temporary.open("wb") as file:
-            np.save(file, prediction.numpy())
+        arrays = {"predictions.npy": tested.prediction, "members.npy": tested.members}
+        for name, values in arrays.items():
+            if values is not None:
+                with replacing(run.file(name)) as temporary, temporary.open("wb") as file:
+                    np.save(file, values.numpy())
     write_text(run.file("scores.json"), scores.to_json())
     best = run.best
     counts = model.counts()
@@ -128,9 +167,9 @@ def metric_values(scores: Scores) -> dict[str, MetricValue]:
 
 
 def sample_errors(scores: Scores) -> dict[str, tuple[float, ...]]:
-    """The relative L2 error of each sample."""
-    samples = scores["rel_l2"].samples
-    return {"rel_l2": () if samples is None else tuple(rounded(x) for x in samples)}
+    """The relative L2 error of each sample, and its energy score where a law was scored."""
+    kept = {name: scores[name].samples for name in ("rel_l2", "energy_score") if name in scores}
+    return {name: () if values is None else tuple(rounded(x) for x in values) for name, values in kept.items()}
 
 
 def _finite(value: float | None) -> float | None:
@@ -174,6 +213,11 @@ def check_part(run: Run, part: Part) -> None:
     """Raise a one-line error unless the run can predict such samples."""
     setting = run.task_setting
     fixed_horizon = not type(run.model).any_horizon
+    if setting.partial and part.noise == SEEN_NOISE and part.datasets[0].spec.seen != setting.seen:
+        raise UserError(
+            f"{run.name} was trained with seen={setting.seen}; {part.datasets[0].path.name} shows the noise of "
+            f"seen={part.datasets[0].spec.seen}"
+        )
     if part.grid.dim != setting.dim or (fixed_horizon and len(part.times) != setting.frames):
         raise UserError(
             f"{run.name} predicts {setting.frames} frames in {setting.dim}-D; these data have {len(part.times)} frames "
@@ -201,7 +245,7 @@ def score_on(run: Run, part: Part, label: str, *, device: str = "cpu") -> PartSc
     before = run.record.shifts.get(label)
     if before and (before.datasets, before.part, before.n) == (datasets, part.name, len(part)):
         return before
-    _, scores = score_part(run.model.to(device), part)
+    scores = score_part(run.model.to(device), part).scores
     entry = PartScores(metric_values(scores), sample_errors(scores), datasets, part.name, len(part))
     with locked(Path(run.path)):
         record = replace(run.record, shifts={**run.record.shifts, label: entry})

@@ -18,7 +18,7 @@ from torch import Tensor, nn
 from spdebench.data.store import first_line
 from spdebench.models.base import Features
 from spdebench.models.features import Prepared
-from spdebench.training.losses import RelativeLoss
+from spdebench.training.losses import Loss
 
 WARM_UP = 3  # eager steps before a capture, in which libraries choose algorithms and allocate workspaces
 
@@ -36,13 +36,15 @@ class Resident:
 
     def __init__(self, data: Prepared, scale: Tensor, size: int) -> None:
         self._features, self._target, self._scale = data.features, data.target, scale
+        self._draws, self._samples = data.draws, len(data)
         self.rows = torch.zeros(size, dtype=torch.long, device=data.device)
 
     def stage(self, rows: Tensor) -> None:
         self.rows.copy_(rows)
 
     def read(self) -> tuple[Features, Tensor, Tensor]:
-        features = {key: values.index_select(0, self.rows) for key, values in self._features.items()}
+        rows = of_all_draws(self.rows, self._draws, self._samples)
+        features = {key: values.index_select(0, rows) for key, values in self._features.items()}
         return features, self._target.index_select(0, self.rows), self._scale.index_select(0, self.rows)
 
 
@@ -55,18 +57,31 @@ class Streamed:
     def __init__(self, data: Prepared, scale: Tensor, size: int, device: torch.device) -> None:
         self._names = list(data.features)
         self._host = [*data.features.values(), data.target, scale]
-        self._here = [torch.zeros((size, *t.shape[1:]), dtype=t.dtype, device=device) for t in self._host]
+        self._draws, self._samples = data.draws, len(data)
+        counts = [size * data.draws] * len(self._names) + [size, size]
+        self._here = [
+            torch.zeros((count, *t.shape[1:]), dtype=t.dtype, device=device)
+            for t, count in zip(self._host, counts, strict=True)
+        ]
         self._pinned = device.type == "cuda"
 
     def stage(self, rows: Tensor) -> None:
+        drawn = of_all_draws(rows, self._draws, self._samples)
         for source, target in zip(self._host, self._here, strict=True):
             gathered = torch.empty(target.shape, dtype=target.dtype, pin_memory=self._pinned)
-            torch.index_select(source, 0, rows, out=gathered)
+            torch.index_select(source, 0, rows if len(target) == len(rows) else drawn, out=gathered)
             target.copy_(gathered, non_blocking=True)
 
     def read(self) -> tuple[Features, Tensor, Tensor]:
         *features, target, scale = self._here
         return dict(zip(self._names, features, strict=True)), target, scale
+
+
+def of_all_draws(rows: Tensor, draws: int, samples: int) -> Tensor:
+    """The rows of the features of these samples, one draw of the unseen noise after the other."""
+    if draws == 1:
+        return rows
+    return (rows + samples * torch.arange(draws, device=rows.device)[:, None]).flatten()
 
 
 def make_feed(data: Prepared, scale: Tensor, size: int, device: torch.device) -> Feed:
@@ -80,7 +95,7 @@ class Learner:
     model: nn.Module
     forward: Callable[[Features], Tensor]  # the model, compiled if wanted
     optimiser: torch.optim.Optimizer
-    loss: RelativeLoss
+    loss: Loss
     clip: float
     autocast: Callable[[], AbstractContextManager[Any]]
     total: Tensor  # sum over samples of the losses of an epoch

@@ -20,7 +20,7 @@ from spdebench.data.generate import check_device, check_folder
 from spdebench.engines import is_out_of_memory
 from spdebench.errors import UserError, unknown
 from spdebench.models import OperatorModel
-from spdebench.models.features import Chunks, Prepared, fits, prepare_part
+from spdebench.models.features import Chunks, Prepared, fits, prepare_part, redrawn_part
 from spdebench.progress import Progress
 from spdebench.tasks import Task
 from spdebench.tasks.split import LEAST_SCORED, working_split
@@ -35,6 +35,9 @@ from spdebench.training.provenance import now, peak_memory_mb, provenance, start
 from spdebench.training.repair import is_complete, set_damaged_aside
 from spdebench.training.run import Run
 from spdebench.training.scoring import finish
+
+VALIDATION_DRAWS = 4
+"""Draws of the unseen noise by which loss=energy is validated; they are the same in all epochs."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -79,6 +82,7 @@ def train(
     early_stop_delta: float | None = None,
     clip_norm: float | None = None,
     loss: Loss | None = None,
+    draws: int | None = None,
     seed: int | None = None,
     precision: Precision | None = None,
     compile: bool | None = None,
@@ -199,7 +203,7 @@ def _fit(
             error = model.calibrate_stream(Chunks(model, task.train), Chunks(model, task.val))
         _end(run, model, started, weights=model.state_dict(), val=error, seconds=time.perf_counter() - clock)
         return
-    train_data, val_data = _data(model, task, execution)
+    train_data, val_data = _data(model, task, options, execution)
     state, resumed = _last_state(run, last, model, execution.force)
     if state is None:
         calibrate(model, train_data)
@@ -256,7 +260,7 @@ def _run_epochs(
             keeper.offer(lambda: {**fit.state(), **origin}, pausing)
             if board:
                 board.add(entry)
-            bar.advance(1, f"best val {fit.best:.4g} at {fit.best_epoch}")
+            bar.advance(1, f"best {fit.val_name} {fit.best:.4g} at {fit.best_epoch}")
             if pausing:
                 raise checkpoints.Paused
     log.close()
@@ -264,10 +268,20 @@ def _run_epochs(
         board.close()
 
 
-def _data(model: OperatorModel, task: Task, execution: ExecutionOptions) -> tuple[Prepared, Prepared]:
-    """Training and validation data on the device if they fit, else on the host."""
+def _data(
+    model: OperatorModel, task: Task, options: TrainOptions, execution: ExecutionOptions
+) -> tuple[Prepared, Prepared]:
+    """Training and validation data on the device if they fit, else on the host.
+
+    With loss=energy their unseen noise is drawn: for the training part anew in each epoch, for validation once.
+    """
     cache = Path(execution.cache) if execution.cache else None
-    place = model.device if fits(model, (task.train, task.val), execution.memory) else torch.device("cpu")
+    laws = options.loss == "energy"
+    draws = {task.train: options.draws, task.val: VALIDATION_DRAWS} if laws else {task.train: 0, task.val: 0}
+    place = model.device if fits(model, draws, execution.memory) else torch.device("cpu")
+    if laws:
+        train_part = redrawn_part(model, task.train, options.draws, options.seed, 0, place)
+        return train_part, redrawn_part(model, task.val, VALIDATION_DRAWS, options.seed, None, place)
     train_data, val_data = (prepare_part(model, part, place=place, cache=cache) for part in (task.train, task.val))
     return train_data, val_data
 
@@ -275,8 +289,9 @@ def _data(model: OperatorModel, task: Task, execution: ExecutionOptions) -> tupl
 def calibrate(model: OperatorModel, data: Prepared) -> None:
     """Fit the model's normalisers on the training part, on the device of the data."""
     home = model.device
+    features = {key: values[: len(data)] for key, values in data.features.items()}  # of the first draw
     with torch.no_grad():
-        model.to(data.device).calibrate(data.features, data.target)
+        model.to(data.device).calibrate(features, data.target)
     model.to(home)
 
 

@@ -49,12 +49,14 @@ def law_scores(
     level: float = 0.95,
     seed: int = 0,
     chunk_bytes: int | None = None,
+    device: torch.device | str | None = None,
 ) -> Scores:
     """Score predicted members ``N m T X [Y Z]`` against true members ``N M T X [Y Z]`` of the same N inputs.
 
     One predicted member is a point forecast. Intervals are over inputs. ``chunk_bytes`` limits the working memory.
+    Scores are computed on the device of the arrays, or on ``device``.
     """
-    both = Ensembles(prediction, truth, grid, has_t0=has_t0, times=times, chunk_bytes=chunk_bytes)
+    both = Ensembles(prediction, truth, grid, has_t0=has_t0, times=times, chunk_bytes=chunk_bytes, device=device)
     found, rank_counts, bad = _collect(both, seed)
     scores: dict[str, Score] = {}
     skipped: dict[str, str] = {}

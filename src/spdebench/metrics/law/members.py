@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -17,11 +18,21 @@ COPIES = 6
 """Arrays of the size of one block that the scores need at the same time, about."""
 
 
+class MembersInBlocks(ABC):
+    """Members of a law, ``N m T X [Y Z]``, that are drawn or read when a block of inputs is needed, each block once."""
+
+    shape: tuple[int, ...]
+
+    @abstractmethod
+    def read(self, inputs: slice) -> Tensor:
+        """The members of some inputs: (n, m, T, X..)."""
+
+
 class Ensembles:
     """Predicted members X and true members Y for the same inputs; frames after t_0 are scored.
 
-    Both may be NumPy arrays, memory maps or tensors. The scores are computed on the device of the prediction if that
-    is a tensor, else on that of the truth.
+    Both may be NumPy arrays, memory maps, tensors or `MembersInBlocks`. The scores are computed on the device of the
+    prediction if that is a tensor, else on that of the truth, or on ``device``.
     """
 
     def __init__(
@@ -33,8 +44,12 @@ class Ensembles:
         has_t0: bool = True,
         times: Sequence[float] | np.ndarray | Tensor | None = None,
         chunk_bytes: int | None = None,
+        device: torch.device | str | None = None,
     ) -> None:
-        self._x, self._y = as_array(prediction, "prediction"), as_array(truth, "truth")
+        self._x, self._y = (
+            values if isinstance(values, MembersInBlocks) else as_array(values, label)
+            for values, label in ((prediction, "prediction"), (truth, "truth"))
+        )
         x, y = tuple(self._x.shape), tuple(self._y.shape)
         self._check(x, y, grid, has_t0)
         self.grid, self.first = grid, int(has_t0)
@@ -42,8 +57,8 @@ class Ensembles:
         self.frames, self.steps, self.space = y[2], y[2] - self.first, int(np.prod(grid.points))
         self.dt, self.unit_time = time_step(times, self.frames, self.steps)
         on = next((a.device for a in (self._x, self._y) if isinstance(a, Tensor)), torch.device("cpu"))
-        self.device = on
-        self.chunk_bytes = chunk_bytes or CHUNK_BYTES[on.type]
+        self.device = torch.device(device) if device is not None else on
+        self.chunk_bytes = chunk_bytes or CHUNK_BYTES[self.device.type]
 
     @staticmethod
     def _check(x: tuple[int, ...], y: tuple[int, ...], grid: Grid, has_t0: bool) -> None:
@@ -75,7 +90,9 @@ class Ensembles:
             where = slice(start, min(start + size, self.inputs))
             yield where, self._read(self._x, where), self._read(self._y, where)
 
-    def _read(self, array: np.ndarray | Tensor, where: slice) -> Tensor:
+    def _read(self, array: np.ndarray | Tensor | MembersInBlocks, where: slice) -> Tensor:
+        if isinstance(array, MembersInBlocks):
+            array, where = array.read(where), slice(None)
         piece = array[where, :, self.first :]
         values = piece if isinstance(piece, Tensor) else torch.from_numpy(np.array(piece))
         return values.to(self.device, torch.float64).flatten(3).transpose(1, 2).contiguous()

@@ -1,0 +1,108 @@
+"""Members of laws: drawn by a trained model for the samples of a part, read from a dataset, and scored.
+
+A generator draws members of the law of u given u0 and the seen noise: a network trained with loss=energy, or a model
+with ``generative``. A model of the path, which was trained with all of the noise, is one as well if the unseen noise
+is drawn from its true law. Any other model makes a point forecast, a law of one member.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from spdebench.errors import UserError
+from spdebench.metrics import Scores, law_scores
+from spdebench.metrics.law.members import MembersInBlocks
+from spdebench.models import OperatorModel
+from spdebench.noise import UnseenNoise
+from spdebench.tasks import Batch, Part
+
+TEST_MEMBERS = 64
+"""Members that are drawn for each input of the test part."""
+SHOWN = 4
+"""Inputs whose members a run keeps, for pictures."""
+SEEN_NOISE = "dw_seen"
+
+
+def completion(model: OperatorModel, part: Part) -> UnseenNoise | None:
+    """The law of the noise that a part does not show, for a model of the path; None for any other model."""
+    if part.noise != SEEN_NOISE or model.setting.partial:
+        return None
+    return model.setting.unseen(law=True, seen=part.datasets[0].spec.seen)
+
+
+def draws_for(model: OperatorModel, part: Part) -> bool:
+    """Whether members of a law are drawn for this part, instead of one prediction for each sample."""
+    return model.draws_members or completion(model, part) is not None
+
+
+def draw(
+    model: OperatorModel, batch: Batch, members: int, seed: int, samples: Tensor, completed_by: UnseenNoise | None
+) -> Tensor:
+    """(B, m, T, X..): by the model itself, or with noise from its true law. Rows are drawn for by their numbers."""
+    if completed_by is not None:
+        return model.predict_with(completed_by, batch, members, seed, samples=samples)
+    return model.sample(batch, members, seed, samples=samples)
+
+
+class DrawnMembers(MembersInBlocks):
+    """Members that a model draws for the samples of a part; their mean is kept, and all members of a few inputs."""
+
+    def __init__(self, model: OperatorModel, part: Part, members: int = TEST_MEMBERS, seed: int = 0) -> None:
+        self.model, self.part, self.members, self.seed = model, part, members, seed
+        self.shape = (len(part), members, *part.shape)
+        self.completed_by = completion(model, part)
+        self.mean = torch.zeros((len(part), *part.shape))
+        self.shown = torch.zeros((min(SHOWN, len(part)), members, *part.shape))
+
+    def read(self, inputs: slice) -> Tensor:
+        numbers = torch.arange(inputs.start, inputs.stop)
+        batch = self.part.batch(inputs)
+        out = draw(self.model, batch, self.members, self.seed, numbers, self.completed_by)
+        self.mean[inputs] = out.mean(1).cpu()
+        kept = slice(inputs.start, min(inputs.stop, len(self.shown)))
+        if kept.start < kept.stop:
+            self.shown[kept] = out[: kept.stop - kept.start].cpu()
+        return out
+
+
+class TrueMembers(MembersInBlocks):
+    """The stored members of the conditional law for the samples of a part, at its frames and points."""
+
+    def __init__(self, part: Part) -> None:
+        self.part, self.dataset = part, part.datasets[0]
+        self.shape = (len(part), self.dataset.members_file.spec.members, *part.shape)
+
+    def read(self, inputs: slice) -> Tensor:
+        every = (slice(None, None, self.part.every), *(slice(None, None, self.part.stride),) * self.part.grid.dim)
+        return torch.from_numpy(self.dataset.members(inputs.start, inputs.stop)[(slice(None), slice(None), *every)])
+
+
+def true_members(part: Part) -> TrueMembers | None:
+    """The members of a part, if a file of them is next to its dataset and is for its samples; else None."""
+    if part.noise != SEEN_NOISE or len(part.datasets) > 1:
+        return None
+    try:
+        inputs = part.datasets[0].members_file.spec.inputs
+    except UserError:
+        return None
+    return TrueMembers(part) if np.array_equal(part.rows[0], inputs) else None
+
+
+def score_law(model: OperatorModel, part: Part, prediction: Tensor | DrawnMembers) -> Scores | None:
+    """The scores of a law: those of drawn members, or of a prediction (N T X..) as a law of one member.
+
+    The truth are the stored members of the conditional law. Without them drawn members are scored against the samples,
+    with fewer scores, and a point forecast is not scored as a law: None.
+    """
+    truth: TrueMembers | Tensor | None = true_members(part)
+    if truth is None and isinstance(prediction, Tensor):
+        return None
+    return law_scores(
+        prediction.unsqueeze(1) if isinstance(prediction, Tensor) else prediction,
+        part.u.unsqueeze(1) if truth is None else truth,
+        part.grid,
+        times=part.times,
+        device=model.device,
+    )
