@@ -27,6 +27,7 @@ DATASETS = {
 }
 """Equation -> digest of 1200 samples with the fields of the paper's tables, editions paper and converged."""
 RUNS = {
+    "climatology": "ca3e368657",
     "deeponet": "7b85ce2989",
     "dlr-net": "3653650f61",
     "fno": "127b23f158",

@@ -8,6 +8,7 @@ from spdebench.models.base import MODELS, Config, Features, OperatorModel, build
 
 _MODULES: tuple[str, ...] = (
     "baselines",
+    "climatology",
     "deeponet",
     "dlr_net",
     "fno",

@@ -13,8 +13,9 @@ from spdebench.data import generate, open_dataset
 from spdebench.equations import equation
 from spdebench.errors import UserError
 from spdebench.metrics.law import law_scores, skill
+from spdebench.models import model
+from spdebench.models.climatology import Climatology
 from spdebench.tasks import Task, TaskSpec
-from spdebench.tasks.climatology import climatology
 from spdebench.training.scoring import part_for
 
 SMALL = {"points": 16, "frames": 6, "steps": 6, "truncation": 8, "kappa": 0.1, "sigma": 1.0}
@@ -78,7 +79,7 @@ def test_scores_lie_between_climatology_and_the_true_law(files):
     members, grid = task.members(), task.test.grid
     truth, other = members[:, :12], members[:, 12:]
     scores = {
-        "climatology": law_scores(climatology(task.train, len(truth), 12), truth, grid, resamples=0),
+        "climatology": law_scores(climatology(task).sample(task.test.batch(), 12), truth, grid, resamples=0),
         "independent": law_scores(other, truth, grid, resamples=0),
         "mean": law_scores(other.mean(1, keepdims=True), truth, grid, resamples=0),
     }
@@ -87,17 +88,55 @@ def test_scores_lie_between_climatology_and_the_true_law(files):
     assert skill(energy["climatology"], energy["mean"], energy["independent"]) < 1
 
 
+def climatology(task: Task, **config: int) -> Climatology:
+    """The model, fitted on the training part."""
+    found = model("climatology", task, **config)
+    assert isinstance(found, Climatology)
+    found.calibrate(found.prepare(task.train.batch()), task.train.u)
+    return found
+
+
 def test_the_climatology_has_the_moments_of_the_training_part(files):
-    """Mean and covariance of 4000 draws, four standard errors."""
-    train = Task(files[0]).train
-    draws = torch.from_numpy(climatology(train, 20, 200)).flatten(0, 1).flatten(1).double()
+    """Mean and covariance of 4000 draws, four and a half standard errors; the point prediction is the mean."""
+    task = Task(files[0])
+    found, train = climatology(task), task.train
+    draws = torch.cat([found.sample(train.batch(slice(0, 20)), 200).flatten(0, 1)]).flatten(1).double()
     u = train.u.flatten(1).double()
     std = u.std(0)
-    assert float(((draws.mean(0) - u.mean(0)).abs() / (std + 1e-12)).max()) < 4.5 / math.sqrt(4000)
+    assert found.rank == len(train) - 1 and float(found.lost) < 1e-12
+    assert torch.equal(found.predict(train.batch())[3], u.mean(0).float().reshape(train.shape))
+    assert float(((draws.mean(0) - u.mean(0)).abs() / (std + 1e-6)).max()) < 4.5 / math.sqrt(4000)
     kept = std > 1e-6
-    own, found = torch.corrcoef(u[:, kept][:, ::7].T), torch.corrcoef(draws[:, kept][:, ::7].T)
-    assert float((own - found).abs().max()) < 4.5 / math.sqrt(4000)
+    own, drawn = torch.corrcoef(u[:, kept][:, ::7].T), torch.corrcoef(draws[:, kept][:, ::7].T)
+    assert float((own - drawn).abs().max()) < 4.5 / math.sqrt(4000)
     assert float((draws.std(0) / std.clamp_min(1e-12))[kept].sub(1).abs().max()) < 4.5 / math.sqrt(8000)
+
+
+def test_a_draw_of_the_climatology_is_a_function_of_seed_sample_and_member(files):
+    """Other batches and numbers of members give the same draws; another seed, sample or member another one."""
+    task = Task(files[0])
+    found, batch = climatology(task), task.test.batch()
+    every = found.sample(batch, 6, seed=1)
+    part = found.sample(task.test.batch(slice(2, 4)), 3, seed=1, first=2, samples=torch.tensor([2, 3]))
+    torch.testing.assert_close(part, every[2:4, 2:5])
+    other = found.sample(batch, 6, seed=2)
+    for apart in (every[0, 0] - every[0, 1], every[0, 0] - every[1, 0], every[0, 0] - other[0, 0]):
+        assert float(apart.abs().max()) > 0.1
+
+
+def test_a_climatology_of_low_rank_keeps_the_largest_part_of_the_variance(files):
+    """The variance of 5 components and the share that is lost make all of it; a saved model is the same."""
+    task = Task(files[0])
+    full, low = climatology(task), climatology(task, rank=5)
+    sizes = [float(each.factors.double().square().sum()) for each in (full, low)]
+    assert low.rank == 5 and sizes[1] / sizes[0] == pytest.approx(1 - float(low.lost), rel=1e-5)
+    torch.testing.assert_close(low.factors.abs(), full.factors[:5].abs(), rtol=1e-3, atol=1e-4)
+    again = model("climatology", task, rank=5)
+    again.load_state_dict(low.state_dict())
+    batch = task.test.batch()
+    assert torch.equal(again.sample(batch, 2), low.sample(batch, 2))
+    with pytest.raises(RuntimeError, match="size mismatch"):
+        model("climatology", task, rank=4).load_state_dict(low.state_dict())
 
 
 @pytest.mark.parametrize(
