@@ -2,10 +2,10 @@
 
     X = mean + sum_{j <= r} g_j sqrt(lambda_j) v_j,      g_j ~ N(0, 1) independent
 
-lambda_j and v_j are the eigenvalues and eigenvectors of the covariance of the n training samples as arrays (T X..); they
-are found from the n x n matrix of inner products. The rank r is n - 1, so that mean and covariance are exactly the
-empirical ones, unless the configuration or 256 MiB allow less: then the r largest are kept, and `lost` says which share
-of the variance is not. Its point prediction is the mean. A model of a law that is no better has not used its input.
+lambda_j, v_j are the eigenvalues and eigenvectors of the covariance of the n training samples, each an array (T X..);
+they are found from the n x n matrix of inner products. The rank r is n - 1, so that mean and covariance are exactly the
+empirical ones, unless the configuration or 256 MiB allow less: then the r largest are kept, and `lost` is the share of
+the variance that is not. The point prediction is the mean. A model of a law that is no better has not used its input.
 """
 
 from __future__ import annotations
