@@ -19,12 +19,12 @@ from fake_records import dataset, record
 from spdebench.errors import UserError
 from spdebench.files import MOST_JSON, read_text
 from spdebench.records import store
+from spdebench.report.board.shown import shown_runs
 from spdebench.report.results import page as results_page
 from spdebench.report.site import build
 from spdebench.report.site.content import Content
 from spdebench.report.site.datasets import dataset_pages
 from spdebench.report.site.render import Templates
-from spdebench.report.site.shown import shown_runs
 from spdebench.solvers.loop import check_memory
 
 TINY = sb.equation("phi41", points=16, truncation=8, steps=10, frames=10)

@@ -18,6 +18,7 @@ from spdebench.cli import (
     evaluate,
     findings,
     generate,
+    leaderboard,
     merge,
     plot,
     predict,
@@ -56,6 +57,7 @@ app.command("sweep")(sweep.sweep)
 app.command("table")(table.table)
 app.command("merge")(merge.merge)
 app.command("suite")(suite.suite)
+app.command("leaderboard")(leaderboard.leaderboard)
 app.command("status")(status.status)
 app.command("plot")(plot.plot)
 app.command("report")(report.report)

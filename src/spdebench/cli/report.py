@@ -14,6 +14,9 @@ def report(
     results: KnownRecords = None,
     runs: Annotated[Path, typer.Option(help="Folder of runs: learning curves and predictions.")] = Path("runs"),
     data: Annotated[Path, typer.Option(help="Folder of dataset files: pictures and cards.")] = Path("data"),
+    submissions: Annotated[
+        Path, typer.Option(help="Folder of submissions, which the leaderboard ranks with the runs.")
+    ] = Path("submissions"),
     out: Annotated[Path, typer.Option(help="Folder of the site; an older site there is replaced.")] = Path("site"),
 ) -> None:
     """Write leaderboard, tables, datasets and runs as a site that opens offline."""
@@ -27,6 +30,6 @@ def report(
         f"site of the records in {results or store.FOLDER}, the runs in {runs} and the data in {data}, as far as they "
         "are there" + ("" if results else ", and of the records of the package")
     )
-    first = build_site(store.known(results), out, runs, data)
+    first = build_site(store.known(results), out, runs, data, submissions=submissions)
     pages = sum(1 for _ in first.parent.rglob("*.html"))
     typer.echo(f"{pages} pages\nopen {out / 'index.html'}")

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from spdebench.errors import one_line, unknown
 from spdebench.paper.fill import Filled, Group
@@ -137,11 +137,15 @@ def tidy(filled: Filled) -> list[dict[str, object]]:
 
 def comma_separated(filled: Filled, *, runs_only: bool = False) -> str:
     """A line per cell; with ``runs_only`` per cell that has a run."""
-    kept = (row for row in tidy(filled) if row["seeds"] or not runs_only)
+    return as_csv(FIELDS, (row for row in tidy(filled) if row["seeds"] or not runs_only))
+
+
+def as_csv(fields: Sequence[str], rows: Iterable[Mapping[str, object]]) -> str:
+    """Rows below a header."""
     stream = io.StringIO()
-    writer = csv.DictWriter(stream, FIELDS, lineterminator="\n")
+    writer = csv.DictWriter(stream, fields, lineterminator="\n")
     writer.writeheader()
-    writer.writerows({k: _field(v) for k, v in row.items()} for row in kept)
+    writer.writerows({k: _field(v) for k, v in row.items()} for row in rows)
     return stream.getvalue()
 
 

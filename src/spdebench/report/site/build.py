@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from spdebench.challenge import submissions as read_submissions
 from spdebench.data import Dataset, open_dataset
 from spdebench.errors import UserError
 from spdebench.files import read_text, replacing_folder
@@ -16,10 +17,11 @@ from spdebench.paper.fill import fill
 from spdebench.progress import Progress
 from spdebench.records import Record, Records
 from spdebench.records.store import read
+from spdebench.report.board import shown_runs, shown_submissions
+from spdebench.report.board.shown import pilots_of
+from spdebench.report.formatting import fingerprint, page_name
 from spdebench.report.site.content import Content
-from spdebench.report.site.formatting import fingerprint, page_name
 from spdebench.report.site.pages import pages
-from spdebench.report.site.shown import shown_runs
 from spdebench.spec import loads
 from spdebench.training.folder import read_record
 
@@ -34,17 +36,19 @@ def build_site(
     runs: Where | None = None,
     data: Where | None = None,
     *,
+    submissions: Where | None = None,
     progress: bool | None = None,
 ) -> Path:
     """Write the site of all run records into the folder ``out``; gives back its first page.
 
     ``results`` is the folder of collected records, or the records themselves by digest. ``runs`` (run folders: learning
-    curves, predictions, and records that were not collected) and ``data`` (dataset files: pictures) are optional. The
-    same records give the same bytes. A folder that holds anything but such a site is refused.
+    curves, predictions, and records that were not collected), ``data`` (dataset files: pictures) and ``submissions``
+    (folders of submissions: rows of the leaderboard) are optional. The same records give the same bytes. A folder that
+    holds anything but such a site is refused.
     """
     target = Path(out).resolve()
     _check_target(target, Path(out))
-    content = gather(results, runs, data)
+    content = gather(results, runs, data, submissions)
     return write_site(content, target, progress=progress) if content.runs or content.datasets else _nothing(results)
 
 
@@ -54,13 +58,17 @@ def _nothing(results: Any) -> Path:
 
 
 # --- what there is to show ----------------------------------------------------------------------------------------
-def gather(results: Where | Records, runs: Where | None, data: Where | None) -> Content:
+def gather(
+    results: Where | Records, runs: Where | None, data: Where | None, submissions: Where | None = None
+) -> Content:
     """Records, the folders of runs and the files of datasets that are there. Tables see collected records only."""
     collected = dict(results) if isinstance(results, Mapping) else read(results)
     folders, local = _run_folders(runs)
     files, unread = _data_files(data)
     tables = [fill(table, collected) for table in TABLES] if collected else []
-    return Content(shown_runs({**local, **collected}), folders, files, unread, tables, collected)
+    shown = shown_runs({**local, **collected}, pilots_of(TABLES))
+    entered = shown_submissions(read_submissions(submissions)) if submissions is not None else []
+    return Content([*shown, *entered], folders, files, unread, tables, collected)
 
 
 def _run_folders(runs: Where | None) -> tuple[dict[str, Path], dict[str, Record]]:

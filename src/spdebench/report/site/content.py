@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 
 from spdebench.data import Dataset
 from spdebench.records import Records
-from spdebench.report.site.board import ROWS, BoardPage, BoardRow, Problem, board_pages, problems_of, rows_of
-from spdebench.report.site.shown import ShownDataset, ShownRun
+from spdebench.report.board import BoardRow, Problem, ShownDataset, ShownRun, problems_of, rows_of
+from spdebench.report.site.board_pages import ROWS, BoardPage, board_pages
 
 if TYPE_CHECKING:
     from spdebench.paper.fill import Filled
@@ -19,8 +19,8 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Content:
-    """All that the site shows. ``folders``: run key -> its folder; ``files``: dataset key -> its file; ``records``:
-    the collected ones, which tables and the headline are made from."""
+    """All that the site shows. ``runs``: ours and those of submissions; ``folders``: run key -> its folder; ``files``:
+    dataset key -> its file; ``records``: the collected ones, which tables and the headline are made from."""
 
     runs: Sequence[ShownRun]
     folders: dict[str, Path] = field(default_factory=dict)
@@ -28,6 +28,20 @@ class Content:
     unread: dict[str, str] = field(default_factory=dict)
     tables: Sequence[Filled] = ()
     records: Records = field(default_factory=dict)
+
+    @cached_property
+    def own_runs(self) -> list[ShownRun]:
+        """Runs with a page of their own."""
+        return [run for run in self.runs if run.submission is None]
+
+    @cached_property
+    def submissions(self) -> dict[str, list[ShownRun]]:
+        """The runs of each submission, by its name."""
+        found: dict[str, list[ShownRun]] = {}
+        for run in self.runs:
+            if run.submission is not None:
+                found.setdefault(run.submission.name, []).append(run)
+        return found
 
     @cached_property
     def rows(self) -> list[BoardRow]:
@@ -61,4 +75,5 @@ class Content:
     def __len__(self) -> int:
         """The number of pages."""
         lists = 3 + bool(self.tables)  # the first page, and those of problems, datasets and tables
-        return lists + len(self.boards) + len(self.tables) + len(self.datasets) + len(self.runs)
+        own = len(self.own_runs) + len(self.submissions)
+        return lists + len(self.boards) + len(self.tables) + len(self.datasets) + own

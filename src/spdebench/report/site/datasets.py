@@ -12,13 +12,15 @@ from spdebench.data import Dataset
 from spdebench.errors import UserError, without_aliasing_warning
 from spdebench.files import read_text
 from spdebench.records.summary import MAIN, mean_and_std
+from spdebench.report import formatting
+from spdebench.report.board import BoardRow, Leaderboard, problems_of, values_by_name
+from spdebench.report.board.shown import ShownDataset
 from spdebench.report.costs import Kind, Point, plot_cost
 from spdebench.report.figures import KINDS
-from spdebench.report.site import charts, formatting
-from spdebench.report.site.board import ROWS, BoardRow, Leaderboard, problems_of, values_by_name
+from spdebench.report.site import charts
+from spdebench.report.site.board_pages import ROWS
 from spdebench.report.site.content import Content
 from spdebench.report.site.render import Drawing, Page, Templates, draw
-from spdebench.report.site.shown import ShownDataset
 
 PICTURES: dict[str, dict[str, Any]] = {"noise": {"samples": 2}, "solution": {"samples": 2}, "statistics": {}}
 
@@ -31,7 +33,7 @@ def dataset_pages(content: Content, templates: Templates) -> Iterator[Page]:
 
 
 def _datasets(content: Content, templates: Templates) -> Page:
-    used = [data.key for run in content.runs for data in run.datasets]
+    used = [data.key for run in content.own_runs for data in run.datasets]
     entries = [
         {"data": data, "runs": used.count(key), "file": key in content.files} for key, data in content.datasets.items()
     ]

@@ -8,9 +8,8 @@ from typing import Any
 
 from spdebench.equations import EQUATIONS
 from spdebench.records.summary import MAIN
-from spdebench.report import opening
-from spdebench.report.site import formatting
-from spdebench.report.site.board import Leaderboard, Problem
+from spdebench.report import formatting, opening
+from spdebench.report.board import Leaderboard, Problem
 from spdebench.report.site.content import Content
 from spdebench.report.site.pictures import equation_picture
 from spdebench.report.site.render import Drawing, Page, Templates, draw
@@ -23,7 +22,8 @@ def landing_page(content: Content, templates: Templates) -> Page:
         figure=_headline(content), equations=_equations(content), best=Leaderboard(_chosen(content.problems)),
         places=content.places, main=MAIN, tables=bool(content.tables), citations=citations(),
         counts={
-            "run": len(content.runs),
+            "run": len(content.own_runs),
+            **({"submission": len(content.submissions)} if content.submissions else {}),
             "model": len({row.first.model for row in content.rows}),
             "problem": len(content.problems),
         },

@@ -6,13 +6,14 @@ from collections.abc import Iterator, Sequence
 
 from spdebench.metrics import METRICS
 from spdebench.records.summary import MAIN
-from spdebench.report.site.board import Leaderboard
+from spdebench.report.board import Leaderboard
 from spdebench.report.site.content import Content
 from spdebench.report.site.datasets import dataset_pages
 from spdebench.report.site.landing import landing_page
 from spdebench.report.site.paper import table_pages
 from spdebench.report.site.render import Page, Templates
 from spdebench.report.site.runs import run_pages
+from spdebench.report.site.submissions import submission_pages
 
 
 def pages(content: Content) -> Iterator[Page]:
@@ -22,6 +23,7 @@ def pages(content: Content) -> Iterator[Page]:
     yield from _boards(content, templates)
     yield from table_pages(content, templates)
     yield from dataset_pages(content, templates)
+    yield from submission_pages(content, templates)
     yield from run_pages(content, templates)
 
 

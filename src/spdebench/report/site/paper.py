@@ -10,13 +10,14 @@ from typing import TYPE_CHECKING, Any
 
 from spdebench.errors import UserError
 from spdebench.records.summary import MAIN, count, number, probability
+from spdebench.report import formatting
+from spdebench.report.board.shown import ShownRun
 from spdebench.report.costs import plot_cost, point_of
 from spdebench.report.numbers import heading, is_best, measured, multiple, problem_lines, published
 from spdebench.report.paper_figures import FIGURES, Missing
-from spdebench.report.site import charts, formatting
+from spdebench.report.site import charts
 from spdebench.report.site.content import Content
 from spdebench.report.site.render import Drawing, Page, Templates, draw
-from spdebench.report.site.shown import ShownRun
 from spdebench.training.solver_row import SOLVER
 
 if TYPE_CHECKING:

@@ -10,7 +10,9 @@ from typing import TYPE_CHECKING, Any
 
 from spdebench.errors import UserError
 from spdebench.records.summary import mean_and_std
-from spdebench.report.site import charts, formatting
+from spdebench.report import formatting
+from spdebench.report.site import charts
+from spdebench.report.site.strip import strip
 
 if TYPE_CHECKING:
     from jinja2 import Environment
@@ -74,6 +76,7 @@ def _environment() -> Environment:
     environment.filters["number"] = formatting.number
     environment.filters["text"] = formatting.text
     environment.filters["title_text"] = formatting.title
+    environment.filters["strip"] = strip
     environment.filters["mean"] = lambda mean: mean_and_std(mean.mean, mean.std)
     return environment
 

@@ -15,10 +15,11 @@ from spdebench.data import Dataset
 from spdebench.files import MOST_LINES, read_text
 from spdebench.records import Record
 from spdebench.records.summary import MAIN
-from spdebench.report.site import charts, formatting
+from spdebench.report import formatting
+from spdebench.report.board.shown import ShownDataset, ShownRun
+from spdebench.report.site import charts
 from spdebench.report.site.content import Content
 from spdebench.report.site.render import Drawing, Page, Templates, draw
-from spdebench.report.site.shown import ShownDataset, ShownRun
 from spdebench.tasks import TaskSpec
 from spdebench.training.solver_row import SOLVER
 
@@ -27,7 +28,7 @@ def run_pages(content: Content, templates: Templates) -> Iterator[Page]:
     """A page for each run."""
     tables = {digest: filled.table.name for filled in content.tables for e in filled.entries for digest in e.digests}
     for row in content.rows:
-        for run in row.runs:
+        for run in row.runs if row.kind != "submission" else []:
             table = tables.get(run.record.digest) if run.solver else None
             commands = [f"spdebench table {table} --only {SOLVER} --run"] if table else run.commands
             yield _run(content, templates, run, row.runs, commands)

@@ -1,4 +1,4 @@
-"""Datasets and runs as the site shows them.
+"""Datasets and runs as the leaderboard and the site show them.
 
 What a dataset, task or configuration holds is free, so that its values may be anything that JSON can hold.
 """
@@ -8,18 +8,20 @@ from __future__ import annotations
 import dataclasses
 import math
 import shlex
-from collections.abc import Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
+from spdebench.challenge import Scored, Submission
 from spdebench.data import DatasetSpec
 from spdebench.data.identity import from_dict
 from spdebench.equations import EQUATIONS, Equation
 from spdebench.errors import UserError
+from spdebench.paper.base import Table
 from spdebench.records import MetricValue, Record, Records
-from spdebench.records.record import FINER
-from spdebench.report.site.formatting import fingerprint, mapping, page_name, real, several, text
+from spdebench.records.record import FINER, TEST
+from spdebench.report.formatting import fingerprint, mapping, page_name, real, several, text
 from spdebench.tasks import TASK_TEXT
 from spdebench.training.again import train_command
 from spdebench.training.solver_row import SOLVER, outdated
@@ -121,10 +123,17 @@ class ShownDataset:
 
 @dataclass(frozen=True)
 class ShownRun:
-    """One record. ``key`` names its page."""
+    """One record. ``key`` names its page.
+
+    ``submission`` and ``scored``: where the record comes from, if it is not ours. ``pilot``: a short run that tried a
+    learning rate for another one.
+    """
 
     key: str
     record: Record
+    submission: Submission | None = None
+    scored: Scored | None = None
+    pilot: bool = False
 
     @cached_property
     def datasets(self) -> tuple[ShownDataset, ...]:
@@ -171,7 +180,12 @@ class ShownRun:
     @property
     def baseline(self) -> bool:
         """Not trained by gradients: zero epochs."""
-        return self.record.epochs == 0 and not self.solver
+        return self.record.epochs == 0 and not self.solver and self.submission is None
+
+    @property
+    def page(self) -> str:
+        """Its place within the site."""
+        return f"runs/{self.key}.html" if self.submission is None else f"submissions/{self.submission.name}.html"
 
     @cached_property
     def scores(self) -> Mapping[str, MetricValue]:
@@ -197,7 +211,21 @@ class ShownRun:
         return fingerprint([self.problem, self.record.model, self.settings])
 
 
-def shown_runs(records: Records) -> list[ShownRun]:
-    """Runs of all records, by key; a solver's record that was measured otherwise is left out."""
+def shown_runs(records: Records, pilots: Collection[str] = ()) -> list[ShownRun]:
+    """Runs of all records, by key; a solver's record that was measured otherwise is left out.
+
+    ``pilots`` are digests of short runs that tried a learning rate.
+    """
     current = {d: record for d, record in records.items() if not outdated(record)}
-    return sorted((ShownRun(page_name(d), record) for d, record in current.items()), key=lambda run: run.key)
+    found = (ShownRun(page_name(d), record, pilot=d in pilots) for d, record in current.items())
+    return sorted(found, key=lambda run: run.key)
+
+
+def pilots_of(tables: Iterable[Table]) -> frozenset[str]:
+    """Digests of the short runs that choose learning rates for the runs of these tables."""
+    found: set[str] = set()
+    for table in tables:
+        edition = table.edition or "paper"
+        tuned = [want for want in table.wants if want.learning_rates and want.part == TEST]
+        found |= {run.digest for want in tuned if want.supported(edition) for run in want.pilots(edition).values()}
+    return frozenset(found)

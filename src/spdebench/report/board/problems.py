@@ -1,0 +1,124 @@
+"""The rows of one problem (datasets and task: what scores can be compared on), and what is known of it besides."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+from spdebench.errors import UserError
+from spdebench.records import Record
+from spdebench.records.summary import MAIN, SeedMean, mean_over_seeds, ranked
+from spdebench.report.board.rows import BoardRow, metrics_of
+from spdebench.report.board.shown import ShownDataset
+from spdebench.report.formatting import text
+from spdebench.training.solver_row import floor_of
+
+LAW = "energy_score"
+"""The metric that predicted laws are ordered by."""
+
+
+@dataclass(frozen=True)
+class Problem:
+    """The rows that can be compared: the same datasets and task. The best comes first."""
+
+    rows: Sequence[BoardRow]
+
+    @property
+    def key(self) -> str:
+        """Names its place on a page."""
+        return self.rows[0].first.problem
+
+    @cached_property
+    def metric(self) -> str:
+        """The metric that ranks: the score of a law where only a part of the noise is given and some row has it."""
+        law = self.rows[0].first.record.task.get("seen") is not None
+        return LAW if law and any(LAW in row.scores for row in self.rows) else MAIN
+
+    @property
+    def equation(self) -> str:
+        return self.rows[0].equation
+
+    @property
+    def datasets(self) -> Sequence[ShownDataset]:
+        return self.rows[0].first.datasets
+
+    @cached_property
+    def choices(self) -> dict[str, str]:
+        """What a reader may choose problems by."""
+        row = self.rows[0]
+        found = {name: row.field(key) for name, key in (("J", "truncation"), ("σ", "sigma"), ("boundary", "boundary"))}
+        return {"equation": row.equation, **found, "task": row.inputs, "networks": "some" if self.networks else "none"}
+
+    @cached_property
+    def parts(self) -> list[str]:
+        """The problem without its equation: what data and task differ in from their defaults comes last."""
+        named = {"J": "J = {}", "σ": "σ = {}", "boundary": "{}", "task": "{}"}
+        found = [shape.format(self.choices[key]) for key, shape in named.items() if self.choices[key] != text(None)]
+        more = dict.fromkeys(word for data in self.datasets[:3] for word in data.extras.split())
+        return [*found, *more, *self.rows[0].view.split()]
+
+    @cached_property
+    def metrics(self) -> list[str]:
+        """All metrics but the one that ranks."""
+        return [name for name in metrics_of(self.rows) if name != self.metric]
+
+    @cached_property
+    def networks(self) -> list[BoardRow]:
+        """Rows that were trained: ours and submissions."""
+        return [row for row in self.rows if row.learned]
+
+    @property
+    def submissions(self) -> list[BoardRow]:
+        return [row for row in self.rows if row.kind == "submission"]
+
+    @property
+    def best_network(self) -> BoardRow | None:
+        return self._best([row for row in self.networks if row.competes])
+
+    @property
+    def best_baseline(self) -> BoardRow | None:
+        """The best row that has no network."""
+        return self._best([row for row in self.rows if row.kind == "baseline"])
+
+    def _best(self, rows: Sequence[BoardRow]) -> BoardRow | None:
+        order = ranked({k: row.main.mean for k, row in enumerate(rows) if row.main}, self.metric)
+        return rows[order[0]] if order else None
+
+    # --- reference numbers ----------------------------------------------------------------------------------------
+    @property
+    def fine_reference(self) -> SeedMean | None:
+        """The distance of the data to a finer solution with the same noise; None where no solver row has it."""
+        return next((row.main for row in self.rows if row.first.solver and row.main), None)
+
+    @cached_property
+    def floor(self) -> SeedMean | None:
+        """The smallest error that what a model is given allows; None where no solver's record has it."""
+        solvers = (row.first.record for row in self.rows if row.first.solver)
+        return next((mean for record in solvers if (mean := mean_over_seeds([_floor(record)]))), None)
+
+    @property
+    def nonlinearity(self) -> SeedMean | None:
+        """The error of `linear` with the exact kernel."""
+        exact = (row for row in self.rows if row.first.record.config.get("kernel") == "exact")
+        return next((row.main for row in exact if row.first.record.model == "linear"), None)
+
+    @property
+    def identifiability(self) -> SeedMean | None:
+        """The error of `step`."""
+        return next((row.main for row in self.rows if row.first.record.model == "step"), None)
+
+
+def _floor(record: Record) -> float | None:
+    try:
+        return floor_of(record)
+    except UserError:  # of an equation that is not declared here
+        return None
+
+
+def problems_of(rows: Iterable[BoardRow]) -> list[Problem]:
+    """Rows by problem, in their order."""
+    found: dict[str, list[BoardRow]] = {}
+    for row in rows:
+        found.setdefault(row.first.problem, []).append(row)
+    return [Problem(each) for each in found.values()]

@@ -1,0 +1,61 @@
+"""Submissions as runs that stand beside ours: each scored prediction becomes a record of the problem that it is for."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from spdebench import spec
+from spdebench.challenge import Scored, Submission
+from spdebench.data import DatasetSpec
+from spdebench.errors import UserError
+from spdebench.records import Record
+from spdebench.report.board.shown import ShownRun
+from spdebench.report.formatting import fingerprint
+from spdebench.suites import SUITES, SuiteProblem
+from spdebench.tasks import TaskSpec, subsampling
+
+
+def shown_submissions(found: Iterable[Submission]) -> list[ShownRun]:
+    """Every score of these submissions as a run."""
+    return [_shown(each, scored) for each in found for scored in each.results]
+
+
+def _shown(submission: Submission, scored: Scored) -> ShownRun:
+    card = submission.card
+    data, task = identity_of(problem_of(submission, scored), scored.seen)
+    digest = fingerprint([submission.name, *scored.key])
+    record = Record(
+        digest=digest,
+        name=submission.name,
+        model=card.title,
+        config={"submission": submission.name},
+        datasets=(data,),
+        task=task,
+        options={"seed": scored.seed},
+        parameters=card.parameters,
+        scores=scored.scores,
+        training_seconds=60 * card.training_minutes,
+    )
+    return ShownRun(digest, record, submission=submission, scored=scored)
+
+
+def problem_of(submission: Submission, scored: Scored) -> SuiteProblem:
+    """The problem that a score is for."""
+    if scored.suite in SUITES:
+        for problem in SUITES[scored.suite].problems:
+            if problem.name == scored.problem:
+                return problem
+    known = f"'spdebench suite {scored.suite}'" if scored.suite in SUITES else "'spdebench suite'"
+    raise UserError(
+        f"submission {submission.name}: there is no problem {scored.problem} of the suite {scored.suite}; "
+        f"{known} prints those there are"
+    )
+
+
+def identity_of(problem: SuiteProblem, seen: int | None = None) -> tuple[Mapping[str, Any], Mapping[str, Any]]:
+    """Dataset and task of a problem as records have them; ``seen``: the truncation of the noise that is given."""
+    equation = problem.build()
+    data = DatasetSpec(equation=equation, n=problem.n, seed=problem.seed, seen=seen)
+    task = TaskSpec(**{"inputs": equation.task, **subsampling(equation), **problem.task, "seen": seen})
+    return data.to_dict(), spec.to_dict(task)
