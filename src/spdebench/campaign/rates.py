@@ -2,6 +2,8 @@
 
     seconds of a run = (seconds per epoch and million numbers) x (million numbers of its training part) x (epochs)
 
+and with loss=energy times the number of draws.
+
 The rate is the median over finished runs of the same model on the same kind of device that did not share it: with the
 same configuration and equation if there are any, else on the same equation, else on any. Where there is no record the
 rate comes from `rates.csv`, whose rows hold for one configuration or, where none is given, for all.
@@ -59,6 +61,11 @@ def volume(datasets: Iterable[Mapping[str, Any]], task: Mapping[str, Any]) -> fl
     return total / 1e6
 
 
+def draws(options: Mapping[str, Any]) -> int:
+    """How often each sample passes through the network in an epoch: once, or with loss=energy for each draw."""
+    return int(options.get("draws", 2)) if options.get("loss") == "energy" else 1
+
+
 class Rates:
     """Seconds per epoch and million numbers, and the share of the allowed epochs that runs take."""
 
@@ -84,7 +91,7 @@ class Rates:
             if record.model == SOLVER and record.measuring_seconds is not None:
                 self._once[key].append(record.measuring_seconds / size)
             if record.epochs and record.training_seconds is not None and not record.shared_device:
-                self._rates[key].append(record.training_seconds / record.epochs / size)
+                self._rates[key].append(record.training_seconds / record.epochs / size / draws(record.options))
             if record.epochs and isinstance(allowed, int) and allowed > 0:
                 self._shares[key].append(record.epochs / allowed)
 
@@ -114,7 +121,8 @@ class Rates:
             return ONCE
         every = [rate for key, rates in self._rates.items() if len(key) == 1 for rate in rates]
         default = statistics.median(every) if every else 1.0
-        return self._median(self._rates, run, default) * size * self.epochs(run)
+        options: Mapping[str, Any] = run.options  # type: ignore[union-attr]
+        return self._median(self._rates, run, default) * size * self.epochs(run) * draws(options)
 
 
 def _keys(model: str, datasets: Iterable[Mapping[str, Any]], config: Mapping[str, Any]) -> list[tuple[str, ...]]:

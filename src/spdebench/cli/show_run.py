@@ -10,6 +10,7 @@ import typer
 from spdebench.cli.output import print_json, print_table
 from spdebench.display import cell
 from spdebench.errors import UserError
+from spdebench.metrics import LAW_METRICS
 from spdebench.models.step import StepModel
 from spdebench.models.step.report import table
 from spdebench.report.figures.coefficients import plot_coefficients
@@ -29,6 +30,7 @@ def show_run(path: str, as_json: bool, picture: Path | None) -> None:
         "task": run.spec.task,
         "val": record.val,
         "rel_l2": record.value("rel_l2"),
+        **{name: record.value(name) for name in LAW_METRICS if name in record.scores},
         "again": train_command(record),
     }
     model = run.model
@@ -44,14 +46,16 @@ def show_run(path: str, as_json: bool, picture: Path | None) -> None:
     if as_json:
         print_json(facts | {"coefficients": rows})
         return
+    width = max(8, *(len(key) for key in facts))
     for key, value in facts.items():
         if value is None:
             continue
         if key == "tried":
-            typer.echo(f"  {'tried':<8} " + f"\n  {'':<8} ".join(f"{error:.3g}  {label}" for label, error in value))
+            lines = f"\n  {'':<{width}} ".join(f"{error:.3g}  {label}" for label, error in value)
+            typer.echo(f"  {'tried':<{width}} {lines}")
         else:
             words = " ".join(f"{k}={v}" for k, v in value.items()) if isinstance(value, dict) else value
-            typer.echo(f"  {key:<8} {'; '.join(words) if isinstance(words, list) else cell(words)}")
+            typer.echo(f"  {key:<{width}} {'; '.join(words) if isinstance(words, list) else cell(words)}")
     if rows:
         typer.echo(
             "\ncoefficients c_j(k) of the first stage, 95 % intervals over samples, and the values of the solver"

@@ -118,12 +118,14 @@ def announcement(planned: RunSpec, task: Task) -> str:
 
 
 def _say_result(run: Run, data: Path, there: bool) -> None:
-    record, score = run.record, run.scores["rel_l2"]
-    ends = f" [{score.interval.low:.4g}, {score.interval.high:.4g}]" if score.interval else ""
+    record, scores = run.record, run.scores
+    shown = [scores[name] for name in ("energy_score", "rel_l2") if name in scores]
+    ends = [f" [{s.interval.low:.4g}, {s.interval.high:.4g}]" if s.interval else "" for s in shown]
+    result = ", ".join(f"{s.metric} {s.value:.4g}{end}" for s, end in zip(shown, ends, strict=True))
     if there:
-        typer.echo(f"{run.path}: there already, rel_l2 {score.value:.4g}{ends}")
+        typer.echo(f"{run.path}: there already, {result}")
     else:
         val = "" if record.val is None else f", best validation {record.val:.4g} at epoch {record.best_epoch}"
         took = f" of {record.epochs}, {duration(record.training_seconds or 0.0)}" if record.epochs else ""
-        typer.echo(f"{run.path}: rel_l2 {score.value:.4g}{ends}{val}{took}")
+        typer.echo(f"{run.path}: {result}{val}{took}")
     typer.echo(f"next: {command(f'evaluate {run.path}')}    {command(f'predict {run.path} {data}')}")

@@ -8,12 +8,13 @@ from spdebench.metrics.correlation import lag_profile
 from spdebench.metrics.evaluate import DEFAULT, PAPER, evaluate
 from spdebench.metrics.fields import Pair
 from spdebench.metrics.floors import Floors, floors
-from spdebench.metrics.law import law_scores, skill
+from spdebench.metrics.law import LAW_METRICS, law_scores, skill
 from spdebench.metrics.moments import moment_maps
 from spdebench.metrics.scores import Score, Scores
 
 __all__ = [
     "DEFAULT",
+    "LAW_METRICS",
     "METRICS",
     "PAPER",
     "CausalityGap",

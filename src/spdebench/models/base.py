@@ -231,7 +231,10 @@ class OperatorModel(nn.Module):
         first: int = 0,
         samples: Tensor | None = None,
     ) -> Tensor:
-        """Predictions for the noise of a batch to which draws of the unseen noise are added: (B, m, T, X..)."""
+        """Predictions for the noise of a batch to which draws of the unseen noise are added: (B, m, T, X..).
+
+        The frame t_0 of every member is u0 itself.
+        """
         shape = (len(batch), *self.setting.shape)
         if tuple(batch.dw.shape) != shape:
             raise UserError(
@@ -249,6 +252,7 @@ class OperatorModel(nn.Module):
             several = batch.repeated(len(some))
             u = self.predict(replace(several, dw=several.dw + fill))
             out[start : start + len(some)] = u.unflatten(0, (len(some), len(batch)))
+        out[:, :, 0] = batch.u0  # which is given
         return out.transpose(0, 1)
 
     def counts(self) -> dict[str, int]:

@@ -13,6 +13,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import torch
 from torch import Tensor
@@ -47,8 +48,9 @@ class UnseenNoise:
     @property
     def functions(self) -> int:
         """The number of functions that are not seen."""
-        return int(self._weights().count_nonzero())
+        return int(self._weights.count_nonzero())
 
+    @cached_property
     def _weights(self) -> Tensor:
         """sqrt(lambda) of the functions that are not seen, 0 for all others: (pairs, 2)."""
         basis = self.wiener.basis
@@ -56,7 +58,7 @@ class UnseenNoise:
 
     def series(self, z: Tensor) -> Tensor:
         """The unseen part of the series with pairs z (.., pairs) of amplitudes, at the points: (.., X..)."""
-        weighted = torch.view_as_complex(torch.view_as_real(z) * self._weights().to(z.device))
+        weighted = torch.view_as_complex(torch.view_as_real(z) * self._weights.to(z.device))
         field = self.wiener.physical(weighted)
         return field if self.stored is None else self.stored(field)
 

@@ -15,7 +15,7 @@ from typing import TypeVar
 import numpy as np
 
 from spdebench.errors import UserError
-from spdebench.metrics import METRICS, Scores, compare
+from spdebench.metrics import LAW_METRICS, METRICS, Scores, compare
 from spdebench.metrics.scores import Score
 from spdebench.records.record import Record
 from spdebench.tasks.floor import AT_FLOOR
@@ -75,8 +75,13 @@ def mean_samples(records: Sequence[Record], metric: str, part: str) -> np.ndarra
 
 
 def ideal(metric: str) -> float:
-    """What a perfect prediction scores: 0 for errors, times and unknown metrics, 1 for ratios."""
+    """What a perfect prediction scores: 0 for errors, times and unknown metrics, 1 for ratios.
+
+    For scores of laws it is what the true law scores, or 0 where that depends on the law.
+    """
     name = metric.partition("(")[0]
+    if name in LAW_METRICS:
+        return LAW_METRICS[name].ideal
     return METRICS[name].ideal if name in METRICS else 0.0
 
 

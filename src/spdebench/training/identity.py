@@ -180,10 +180,9 @@ def _check_one_law(options: Mapping[str, Any], datasets: int) -> None:
 
 def _refuse_options(model: str, given: Mapping[str, Any]) -> None:
     """Refuse training options for a model without gradient steps, which would ignore them; it may be given a seed."""
-    unused = spec.to_dict(TrainOptions(epochs=0))
-    keys = spec.keys_of(TrainOptions)
+    unused = vars(TrainOptions(epochs=0))
     for key, value in spec.current_names(given, spec.renamed(TrainOptions), "training").items():
-        if key != "seed" and key in keys and str(value) != str(unused.get(keys[key])):
+        if key != "seed" and key in unused and str(value) != str(unused[key]):
             raise UserError(f"model '{model}' is fitted without gradient steps; it takes no {key}, got {key}={value}")
 
 

@@ -14,11 +14,12 @@ from torch import Tensor
 from spdebench.errors import UserError
 from spdebench.metrics import Scores, law_scores
 from spdebench.metrics.law.members import MembersInBlocks
+from spdebench.metrics.law.names import MEMBERS
 from spdebench.models import OperatorModel
 from spdebench.noise import UnseenNoise
 from spdebench.tasks import Batch, Part
 
-TEST_MEMBERS = 64
+TEST_MEMBERS = MEMBERS
 """Members that are drawn for each input of the test part."""
 SHOWN = 4
 """Inputs whose members a run keeps, for pictures."""

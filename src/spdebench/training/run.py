@@ -32,7 +32,7 @@ from spdebench.metrics import Scores
 from spdebench.models import MODELS, OperatorModel
 from spdebench.models.base import evaluation_batch
 from spdebench.noise import UnseenNoise
-from spdebench.records import Provenance, Record
+from spdebench.records import MetricValue, Provenance, Record
 from spdebench.records.codec import decode
 from spdebench.tasks import Batch, Setting
 from spdebench.training import checkpoints
@@ -50,12 +50,7 @@ class Run(Displayed):
 
     def overview(self) -> tuple[str, TableRows]:
         record = self.record if self.finished else None
-        score = record.scores.get("rel_l2") if record else None
-        ends = (
-            f" [{score.low:.4g}, {score.high:.4g}]"
-            if score and score.low is not None and score.high is not None
-            else ""
-        )
+        score, law = (record.scores.get(name) if record else None for name in ("rel_l2", "energy_score"))
         done = f"{len(self.log)} of {self.spec.options.get('epochs')} epochs"
         return f"Run {self.path}", facts(
             model=self.spec.model,
@@ -64,7 +59,8 @@ class Run(Displayed):
             parameters=record and record.parameters,
             state="finished" if record else "trained, not tested" if self.trained else f"not finished, {done}",
             best_epoch=record and f"{record.best_epoch} of {record.epochs}",
-            rel_l2_of_the_test_part=score and f"{score.value:.4g}{ends}",
+            rel_l2_of_the_test_part=score and _with_interval(score),
+            energy_score_of_the_test_part=law and _with_interval(law),
         )
 
     @property
@@ -254,6 +250,11 @@ class Run(Displayed):
             )
         if u0 != (dw[0], *dw[2:]):
             raise UserError(f"{self.name}: u0 must be (N {layout}) = {(dw[0], *dw[2:])} to go with dw, got {u0}")
+
+
+def _with_interval(score: MetricValue) -> str:
+    known = score.low is not None and score.high is not None
+    return f"{score.value:.4g} [{score.low:.4g}, {score.high:.4g}]" if known else f"{score.value:.4g}"
 
 
 def check_best(content: dict[str, Any]) -> None:

@@ -251,7 +251,8 @@ def test_a_model_of_the_path_is_fed_with_noise_of_the_true_law(runs, law_task):
     x = path.sample(part.u0, part.dw, seen=2, members=3)
     fill = setting.unseen(law=True).draw(fill_states(0, range(len(part)), 1, "cpu"), 2, setting.dt)
     expected = path.predict(part.u0, part.dw + fill)
-    np.testing.assert_allclose(x[:, 1], expected, atol=1e-5)
+    np.testing.assert_allclose(x[:, 1, 1:], expected[:, 1:], atol=1e-5)
+    assert np.array_equal(x[:, 1, 0], part.u0)
     entry = sb.training.score_on(path, part, "seen=2")
     assert set(entry.scores) >= LAW_SCORES | OF_MEMBERS
 
@@ -269,6 +270,11 @@ def test_what_cannot_draw_members_says_so(runs, law_task):
 
 
 # --- what is refused ----------------------------------------------------------------------------------------------
+def test_a_model_without_training_takes_the_options_of_a_plan(law_task, tmp_path):
+    """A campaign passes all options, those at their defaults among them."""
+    assert sb.train("average", law_task, out=tmp_path, **vars(TrainOptions(epochs=0))).finished
+
+
 def test_options_that_do_not_fit_are_refused(law_task, file):
     setting = law_task.setting
     for given, message in (

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from spdebench.metrics import METRICS
+from spdebench.metrics import LAW_METRICS, METRICS
 from spdebench.records.summary import MAIN
 from spdebench.report.board import Leaderboard
 from spdebench.report.site.content import Content
@@ -44,4 +44,6 @@ def _boards(content: Content, templates: Templates) -> Iterator[Page]:
 def _explain(metrics: Sequence[str]) -> dict[str, str]:
     """The first lines of the metrics' own descriptions."""
     known = [name for name in metrics if name.partition("(")[0] in METRICS]
-    return {name: METRICS[name.partition("(")[0]].formula().partition("\n\n")[0] for name in known}
+    found = {name: METRICS[name.partition("(")[0]].formula().partition("\n\n")[0] for name in known}
+    laws = {name: LAW_METRICS[name] for name in metrics if name in LAW_METRICS}
+    return found | {name: f"{each.title}: {each.formula}" for name, each in laws.items()}
