@@ -18,7 +18,7 @@ author = "The SPDEBench developers"
 copyright = "The SPDEBench developers, Apache-2.0"
 version = release = __version__
 
-extensions = ["myst_nb", "sphinx.ext.autodoc", "sphinx.ext.mathjax", "docstrings", "tables"]
+extensions = ["myst_nb", "sphinx.ext.autodoc", "sphinx.ext.mathjax", "docstrings", "handbook", "tables"]
 exclude_patterns = ["_ext"]
 nitpicky = False
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import dataclasses
 import inspect
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -152,6 +151,7 @@ def _show_model(name: str, overrides: list[str], as_json: bool) -> None:
     """What a model can do, its number of parameters next to the paper's, and its settings for each equation."""
     from spdebench.models import MODELS
     from spdebench.models.counts import counts
+    from spdebench.report.model_settings import model_settings, settings_by_value
 
     if overrides:
         raise UserError(f"show {name} takes no key=value; a model's settings follow from its data: spdebench train")
@@ -166,7 +166,7 @@ def _show_model(name: str, overrides: list[str], as_json: bool) -> None:
         "any_grid": cls.any_grid,
         "trainable": cls.trainable,
         "counts": counts(name),
-        "settings": _settings(name),
+        "settings": model_settings(name),
     }
     if as_json:
         print_json(facts)
@@ -182,8 +182,8 @@ def _show_model(name: str, overrides: list[str], as_json: bool) -> None:
         typer.echo("\nparameters (a complex number counts once; real: twice)")
         print_table([_count_row(row) for row in facts["counts"]])
         typer.echo("\nsettings: those of the default dataset of each equation, and when others apply")
-        for line in _settings_lines(facts["settings"]):
-            typer.echo(line)
+        for data, config, training, source in settings_by_value(facts["settings"]):
+            typer.echo(f"  {data}\n    {config}\n    {training}\n    ({source})")
     typer.echo(f"\nnext: {command(f'train {name} DATA')}")
 
 
@@ -193,53 +193,6 @@ def _count_row(row: dict[str, Any]) -> dict[str, Any]:
     for form in ("published", "default"):
         out |= {form: row[form]["parameters"], f"{form} real": row[form]["real"]}
     return out
-
-
-def _settings(name: str) -> list[dict[str, Any]]:
-    """The settings that a model gets on each equation's default dataset and where they are others, with their source.
-
-    ``when`` names the fields of the equation for which they hold; empty: its defaults, and all that is not listed.
-    """
-    from spdebench.equations import EQUATIONS, equation
-    from spdebench.errors import without_aliasing_warning
-    from spdebench.models import MODELS, build
-    from spdebench.tasks import default_setting, recommended
-    from spdebench.tasks.defaults import conditions
-
-    rows: list[dict[str, Any]] = []
-    for each in EQUATIONS:
-        for when in ({}, *conditions(name, each)):
-            with without_aliasing_warning():
-                setting = default_setting(equation(each, **when))
-            try:
-                MODELS[name].supports(setting)
-            except UserError:
-                continue
-            advice = recommended(name, setting)
-            found = {
-                "config": dataclasses.asdict(MODELS[name].configure(setting, {})),
-                "training": advice.training,
-                "source": "; ".join(advice.sources),
-                "parameters": build(name, setting).counts()["parameters"],
-            }
-            here = [row for row in rows if row["equation"] == each]
-            if not any({key: row[key] for key in found} == found for row in here):
-                rows.append({"equation": each, "when": when, **found})
-    return rows
-
-
-def _settings_lines(rows: list[dict[str, Any]]) -> Iterator[str]:
-    """Equal settings together: on which data and with how many parameters, the model, the training, the source."""
-    from spdebench.training.overrides import as_arguments
-
-    groups: dict[tuple[str, ...], dict[int, list[str]]] = {}
-    for row in rows:
-        when, config, training = (as_arguments(row[part]) for part in ("when", "config", "training"))
-        group = groups.setdefault((config, training, row["source"]), {})
-        group.setdefault(row["parameters"], []).append(f"{row['equation']} {when}".strip())
-    for (config, training, source), by_count in groups.items():
-        data = "; ".join(f"{', '.join(names)}: {count:,} parameters" for count, names in by_count.items())
-        yield f"  {data}\n    {config}\n    {training}\n    ({source})"
 
 
 def _show_scheme(name: str, overrides: list[str], as_json: bool) -> None:

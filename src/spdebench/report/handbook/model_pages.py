@@ -1,0 +1,140 @@
+"""One page of the documentation site for each model: formula, numbers of parameters, settings, results, literature."""
+
+from __future__ import annotations
+
+import inspect
+import sys
+from collections.abc import Iterable, Iterator, Sequence
+
+from spdebench.models import MODELS, OperatorModel
+from spdebench.models.counts import counts
+from spdebench.paper.fill import Entry, Filled
+from spdebench.records.record import TEST
+from spdebench.records.summary import MAIN, count, number
+from spdebench.report.handbook.formula import display
+from spdebench.report.handbook.prose import escaped, markdown
+from spdebench.report.handbook.references import OF_MODELS
+from spdebench.report.markup import md, md_table
+from spdebench.report.model_settings import model_settings, settings_by_value
+from spdebench.report.numbers import is_best, measured, multiple, published
+from spdebench.tasks import TASK_TEXT
+
+
+def own_models() -> list[str]:
+    """The models of the package: networks first, then the baselines without one."""
+    ours = [name for name in MODELS if MODELS[name].__module__.startswith("spdebench.")]
+    return sorted(ours, key=lambda name: (not MODELS[name].trainable, name))
+
+
+def model_page(name: str, tables: Sequence[Filled]) -> str:
+    """The page as Markdown."""
+    cls = MODELS[name]
+    parts = [f"# {cls.title}", *_about(cls), "## What it can do", _abilities(cls)]
+    if cls.trainable:
+        parts += ["## Number of parameters", _counts(name), "## Settings", *_settings(name)]
+    parts += ["## Results", *_results(name, tables)]
+    if name in OF_MODELS:
+        parts += ["## Literature", "\n".join(f"- {line}" for line in OF_MODELS[name])]
+    return "\n\n".join(part for part in parts if part) + "\n"
+
+
+def model_index() -> str:
+    """The list of the models, with the contents of this part of the site."""
+    rows = [
+        [f"[{MODELS[n].title}]({n}.md)", f"`{n}`", escaped((inspect.getdoc(MODELS[n]) or "").splitlines()[0])]
+        for n in own_models()
+    ]
+    contents = "```{toctree}\n:hidden:\n\n" + "\n".join(own_models()) + "\n```"
+    about = (
+        "The page of a model has its formula, its numbers of parameters, where it differs from the authors' code and "
+        "why, and its results; all of it is computed from the code and the run records. [Models](../models.md) describes "
+        "the interface, and [your own model](../howto/own-model.md) says how to add one."
+    )
+    return "\n\n".join(["# The models", about, md_table(["model", "name", ""], rows), contents]) + "\n"
+
+
+def _about(cls: type[OperatorModel]) -> Iterator[str]:
+    """The docstrings of the model's file and class. A file with several models gives each its own formula."""
+    module = inspect.getdoc(sys.modules[cls.__module__]) or ""
+    shared = sum(MODELS[other].__module__ == cls.__module__ for other in MODELS) > 1
+    first, _, rest = module.partition("\n")
+    own = inspect.getdoc(cls) or ""
+    if shared:
+        yield markdown(own)
+        yield f"$$\n{display(cls.formula())}\n$$"
+        yield markdown("\n\n".join(p for p in rest.split("\n\n") if not p.strip("\n").startswith("    ")))
+    elif ":  " in first:
+        yield f"$$\n{display(cls.formula())}\n$$"
+        yield markdown(rest)
+        yield markdown(own)
+    else:
+        yield markdown(module, formulas=True)
+        yield markdown(own)
+
+
+def _abilities(cls: type[OperatorModel]) -> str:
+    tasks = ", ".join(
+        TASK_TEXT[task] + (" (not in the paper)" if task in cls.added_inputs else "") for task in cls.inputs
+    )
+    rows = [
+        ["tasks", md(tasks)],
+        ["space dimensions", ", ".join(map(str, cls.dims))],
+        ["u(t) depends on the noise", "up to t" if cls.causal else "at all times"],
+        ["predicts on other grids", "yes" if cls.any_grid else "no"],
+        ["predicts more frames than it was trained on", "yes" if cls.any_horizon else "no"],
+        ["is told the equation", "yes" if cls.needs_equation else "no"],
+        ["fitted by", "gradient steps" if cls.trainable else "least squares or a mean, without gradient steps"],
+    ]
+    return md_table(["", ""], rows)
+
+
+def _counts(name: str) -> str:
+    rows = []
+    for row in counts(name):
+        config = " ".join(f"{k}={v}" for k, v in row["config"].items())
+        cells = [f"{row[form][kind]:,}" for form in ("published", "default") for kind in ("parameters", "real")]
+        rows.append([md(f"{row['equation']} {config}".strip()), f"{row['paper']:,}" if row["paper"] else "", *cells])
+    header = ["data", "paper", "form published", "in real numbers", "form default", "in real numbers"]
+    about = "The paper counts a complex number once; *in real numbers* it counts twice."
+    return md_table(header, rows) + f"\n\n{about}"
+
+
+def _settings(name: str) -> Iterator[str]:
+    yield (
+        "Used where nothing else is given, on the default dataset of each equation. Sources are stated in brackets; "
+        f"`spdebench show {name}` prints the same."
+    )
+    lines = []
+    for data, config, training, source in settings_by_value(model_settings(name)):
+        lines.append(f"- {escaped(data)}\n  - model: `{config}`\n  - training: `{training}`\n  - ({escaped(source)})")
+    yield "```{raw} html\n<details><summary>The settings</summary>\n```"
+    yield "\n".join(lines)
+    yield "```{raw} html\n</details>\n```"
+
+
+def _results(name: str, tables: Iterable[Filled]) -> Iterator[str]:
+    rows = [_row(filled, entry) for filled in tables for entry in filled.entries if _is_result(entry, name)]
+    if not rows:
+        yield f"No run is recorded yet. `spdebench table core --plan --only {name}` lists runs that are missing."
+        return
+    yield (
+        "Relative L2 on the test part: mean ± s.d. over training seeds (number of seeds), the paper's number and our "
+        "multiple of it, next to the floor of the problem. Bold: the best of its column. [Results](../results.md) has "
+        "all models side by side."
+    )
+    yield md_table(["table", "problem", "row", "parameters", "ours", "published", "ratio", "floor"], rows)
+
+
+def _is_result(entry: Entry, name: str) -> bool:
+    cell = entry.cell
+    return cell.model == name and bool(entry.values) and cell.metric == MAIN and cell.part == TEST
+
+
+def _row(filled: Filled, entry: Entry) -> list[str]:
+    cell = entry.cell
+    group = next(g for g in filled.groups if g.name == cell.group)
+    ours = f"**{measured(entry)}**" if is_best(filled, group, cell.row, cell.column) else measured(entry)
+    where = ", ".join(filter(None, (cell.group, cell.column)))
+    floor = group.numbers(cell.column).floor
+    values = [count(entry.parameters), ours, published(entry), multiple(entry), number(floor) if floor else ""]
+    return [f"`{filled.table.name}`", md(where), md(cell.row), *values]

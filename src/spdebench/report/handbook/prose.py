@@ -1,0 +1,80 @@
+"""Docstrings as Markdown. They are plain text: paragraphs, indented blocks, lists, and code in backticks."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Literal
+
+from spdebench.report.handbook.formula import display
+
+CODE = re.compile(r"(``.+?``|`[^`]+`)")
+Kind = Literal["text", "item", "block"]
+
+
+def blocks(text: str) -> Iterator[tuple[Kind, str]]:
+    """(kind, text) of each paragraph, item of a list and indented block; those of prose are one line each."""
+    for paragraph in re.split(r"\n\s*\n", text.strip("\n")) if text.strip() else ():
+        current: list[str] = []
+        for line in [*paragraph.splitlines(), None]:
+            if line is None or (current and _kind(line, current) is not None):
+                yield _block(current)
+                current = []
+            if line is not None:
+                current.append(line)
+
+
+def _kind(line: str, current: list[str]) -> Kind | None:
+    """The kind of a block that begins with this line; None if the line continues the current one."""
+    kind, _ = _block(current)
+    if re.match(r"[-*] ", line):
+        return "item"
+    indented = line.startswith("  ")
+    if kind == "item":
+        return None if indented else "text"
+    return None if indented == (kind == "block") else ("block" if indented else "text")
+
+
+def _block(lines: list[str]) -> tuple[Kind, str]:
+    if re.match(r"[-*] ", lines[0]):
+        return "item", " ".join(" ".join(lines)[2:].split())
+    if lines[0].startswith("  "):
+        return "block", "\n".join(lines)
+    return "text", " ".join(" ".join(lines).split())
+
+
+def markdown(text: str, *, formulas: bool = False) -> str:
+    """A docstring as Markdown; with ``formulas`` its first indented block is shown as a formula."""
+    out: list[str] = []
+    last: Kind | None = None
+    for kind, content in blocks(text):
+        if kind == "block" and formulas:
+            out.append("$$\n" + display(re.sub(r"\n\s*", "   ", content.strip())) + "\n$$")
+            formulas = False
+        elif kind == "block":
+            out.append("```text\n" + content + "\n```")
+        elif kind == "item":
+            item = f"- {escaped(content)}"
+            if last == "item":
+                out[-1] += f"\n{item}"
+            else:
+                out.append(item)
+        else:
+            out.append(escaped(content))
+        last = kind
+    return "\n\n".join(out)
+
+
+def escaped(line: str) -> str:
+    """One line of plain text for Markdown: signs that would begin something are escaped outside of code."""
+    parts = CODE.split(line)
+    shown = (f"`{p.strip('`')}`" if i % 2 else re.sub(r"([\\*_<|$\[\]#{}])", r"\\\1", p) for i, p in enumerate(parts))
+    return "".join(shown)
+
+
+def title(name: str) -> str:
+    """``Phi^4_1`` as it is printed."""
+    above, below = str.maketrans("0123456789", "⁰¹²³⁴⁵⁶⁷⁸⁹"), str.maketrans("0123456789", "₀₁₂₃₄₅₆₇₈₉")
+    return re.sub(
+        r"Phi\^(\d)_(\d)", lambda m: "Φ" + m.group(1).translate(above) + m.group(2).translate(below), name
+    )
