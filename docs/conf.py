@@ -11,6 +11,12 @@ sys.path.insert(0, str(HERE / "_ext"))
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 os.environ["PATH"] = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"  # notebooks call `spdebench`
 
+# Notebooks do not depend on the user's own settings of IPython, and its kernels print errors only.
+os.environ["IPYTHONDIR"] = str(HERE.parent / "build" / "docs-cache" / "ipython")
+PROFILE = Path(os.environ["IPYTHONDIR"]) / "profile_default"
+PROFILE.mkdir(parents=True, exist_ok=True)
+(PROFILE / "ipython_kernel_config.py").write_text("c.IPKernelApp.log_level = 40\n")
+
 from spdebench import __version__  # noqa: E402
 
 project = "SPDEBench"
@@ -23,7 +29,7 @@ exclude_patterns = ["_ext"]
 nitpicky = False
 
 # --- Markdown -----------------------------------------------------------------------------------------------------
-myst_enable_extensions = ["dollarmath", "colon_fence", "attrs_inline"]
+myst_enable_extensions = ["dollarmath", "attrs_inline", "deflist"]
 myst_heading_anchors = 4
 myst_dmath_double_inline = True
 myst_links_external_new_tab = False

@@ -17,7 +17,7 @@ def text_to_rst(line: str) -> str:
     out = ""
     for i, part in enumerate(CODE.split(line)):
         shown = f"``{part.strip('`')}``" if i % 2 else re.sub(r"([*|\\`_])", r"\\\1", part)
-        apart = out and shown and (i % 2 and out[-1].isalnum() or not i % 2 and shown[0].isalnum())
+        apart = out and shown and ((i % 2 and out[-1].isalnum()) or (not i % 2 and shown[0].isalnum()))
         out += ("\\ " if apart else "") + shown
     return out
 

@@ -24,9 +24,8 @@ from spdebench.report.handbook.prose import blocks, escaped, markdown
 
 ROOT = Path(__file__).parents[2]
 CACHE = ROOT / "build" / "docs-cache" / "pictures"
-MODULES = (
-    "equations noise grids solvers data tasks models training metrics suites paper records report signatures errors"
-).split()
+MODULES = ("equations", "noise", "grids", "solvers", "data", "tasks", "models", "training", "metrics", "suites")
+MODULES += ("paper", "records", "report", "signatures", "errors")
 """Modules of the API, in the order of their list."""
 
 

@@ -7,12 +7,12 @@ import inspect
 import textwrap
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import get_args, get_type_hints
 
 from spdebench.equations import EQUATIONS, Equation
 from spdebench.paper.base import Cell, dataset_of
 from spdebench.paper.fill import Filled
 from spdebench.paper.layout import FINE_REFERENCE
-from spdebench.records.record import TEST
 from spdebench.records.summary import MAIN, number
 from spdebench.report.handbook.formula import display
 from spdebench.report.handbook.prose import escaped, markdown, title
@@ -49,9 +49,7 @@ def shown(name: str) -> Equation:
     return problem.build() if problem else EQUATIONS[name]()
 
 
-def equation_page(
-    name: str, tables: Sequence[Filled], laws: Sequence[Law], pictures: Mapping[str, str]
-) -> str:
+def equation_page(name: str, tables: Sequence[Filled], laws: Sequence[Law], pictures: Mapping[str, str]) -> str:
     """The page as Markdown. ``pictures``: files of the light and of the dark picture, as the page links them."""
     cls = EQUATIONS[name]
     first, _, rest = (inspect.getdoc(cls) or "").partition("\n")
@@ -72,15 +70,16 @@ def equation_page(
 
 def equation_index() -> str:
     """The list of the equations, with the contents of this part of the site."""
-    rows = [
-        [f"[{title(EQUATIONS[n].title)}]({n}.md)", f"`{n}`", f"${display(EQUATIONS[n].formula, _parameters(EQUATIONS[n]))}$"]
-        + [str(EQUATIONS[n].dim), "yes" if in_paper(n) else "no"]
-        for n in own_equations()
-    ]
+    rows = []
+    for name in own_equations():
+        cls = EQUATIONS[name]
+        formula = f"${display(cls.formula, _parameters(cls))}$"
+        link = f"[{title(cls.title)}]({name}.md)"
+        rows.append([link, f"`{name}`", formula, str(cls.dim), "yes" if in_paper(name) else "no"])
     contents = "```{toctree}\n:hidden:\n\n" + "\n".join(own_equations()) + "\n```"
     about = (
-        "xi is space-time noise, the time derivative of a Wiener process W ([noise](../concepts/noise.md)). Other words "
-        "are fields of the equation, such as `viscosity`. This page and those of the equations are computed from the "
+        "xi is the noise, the time derivative of a Wiener process W ([noise](../concepts/noise.md)). Other words are "
+        "fields of the equation, such as `viscosity`. This page and those of the equations are computed from the "
         "code. [Add an equation](../add-an-equation.md) says how to write one of your own."
     )
     header = ["equation", "name", "formula", "dimensions", "in the paper"]
@@ -110,22 +109,15 @@ _FILLED = ("solve_points", "substeps", "basis")
 def _fields(cls: type[Equation]) -> str:
     common = {field.name for field in dataclasses.fields(Equation)}
     fields = sorted(dataclasses.fields(cls), key=lambda field: field.name in common)
-    made = cls()
+    made, hints = cls(), get_type_hints(cls)
     choices = {"boundary": cls.boundaries, "noise": cls.noises, "basis": cls.bases, "edition": tuple(cls.schemes)}
     rows = []
     for field in fields:
         default = getattr(made, field.name)
-        offered = choices.get(field.name) or _literal(field.type)
+        offered = choices.get(field.name, get_args(hints[field.name]))
         shown_choices = ", ".join(f"`{word}`" for word in offered) if len(offered) > 1 else ""
         rows.append([f"`{field.name}`", f"`{default}`", shown_choices, "" if field.name in common else "its own"])
     return md_table(["field", "default", "choices", ""], rows)
-
-
-def _literal(kind: object) -> tuple[str, ...]:
-    """The words of an annotation ``Literal["a", "b"]``."""
-    text = str(kind)
-    inner = text.partition("Literal[")[2].partition("]")[0]
-    return tuple(word.strip(" \"'") for word in inner.split(",")) if inner else ()
 
 
 def _schemes(equation: Equation) -> str:
@@ -141,8 +133,11 @@ def _laws(name: str, laws: Sequence[Law]) -> Iterator[str]:
     if not laws:
         yield "The contract tests of all equations apply; there is no file of laws for this one."
         return
-    yield f"Each line is a test in `tests/laws/test_{name}.py`; those of randomness state their number of standard errors."
-    lines = [f"- **{escaped(law.name[:1].upper() + law.name[1:])}**" + (f": {escaped(law.formula)}" if law.formula else "") for law in laws]
+    yield f"Each line is a test in `tests/laws/test_{name}.py`; statistical ones state their number of standard errors."
+    lines = [
+        f"- **{escaped(law.name[:1].upper() + law.name[1:])}**" + (f": {escaped(law.formula)}" if law.formula else "")
+        for law in laws
+    ]
     yield "\n".join(lines)
 
 

@@ -9,28 +9,11 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Iterator
 
-GREEK = [
-    "alpha",
-    "beta",
-    "gamma",
-    "eta",
-    "theta",
-    "kappa",
-    "lambda",
-    "mu",
-    "nu",
-    "xi",
-    "pi",
-    "rho",
-    "sigma",
-    "tau",
-    "phi",
-    "psi",
-    "omega",
-    "Phi",
-]
+LETTERS = {"alpha", "beta", "gamma", "eta", "theta", "kappa", "lambda", "mu", "nu", "xi", "pi", "rho", "sigma", "tau"}
+LETTERS |= {"phi", "psi", "omega", "Phi"}
+FUNCTIONS = {"sin", "cos", "tanh", "exp", "log", "sum", "max", "min", "in"}
 KNOWN = {
-    **{name: f"\\{name}" for name in (*GREEK, "sin", "cos", "tanh", "exp", "log", "sum", "max", "min", "in")},
+    **{name: f"\\{name}" for name in (*LETTERS, *FUNCTIONS)},
     "eps": r"\varepsilon",
     "Laplacian": r"\Delta",
     "grad": r"\nabla",

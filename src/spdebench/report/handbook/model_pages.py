@@ -47,8 +47,8 @@ def model_index() -> str:
     contents = "```{toctree}\n:hidden:\n\n" + "\n".join(own_models()) + "\n```"
     about = (
         "The page of a model has its formula, its numbers of parameters, where it differs from the authors' code and "
-        "why, and its results; all of it is computed from the code and the run records. [Models](../models.md) describes "
-        "the interface, and [your own model](../howto/own-model.md) says how to add one."
+        "why, and its results. All of it is computed from the code and the run records. [Models](../models.md) "
+        "describes the interface, and [your own model](../howto/own-model.md) says how to add one."
     )
     return "\n\n".join(["# The models", about, md_table(["model", "name", ""], rows), contents]) + "\n"
 

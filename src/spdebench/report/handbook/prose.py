@@ -75,6 +75,4 @@ def escaped(line: str) -> str:
 def title(name: str) -> str:
     """``Phi^4_1`` as it is printed."""
     above, below = str.maketrans("0123456789", "⁰¹²³⁴⁵⁶⁷⁸⁹"), str.maketrans("0123456789", "₀₁₂₃₄₅₆₇₈₉")
-    return re.sub(
-        r"Phi\^(\d)_(\d)", lambda m: "Φ" + m.group(1).translate(above) + m.group(2).translate(below), name
-    )
+    return re.sub(r"Phi\^(\d)_(\d)", lambda m: "Φ" + m.group(1).translate(above) + m.group(2).translate(below), name)

@@ -30,8 +30,8 @@ OF_EQUATIONS: dict[str, tuple[str, ...]] = {
     ),
     "heat": (WALSH,),
     "kdv": (
-        "A. de Bouard, A. Debussche, *On the stochastic Korteweg-de Vries equation*, Journal of Functional Analysis 154 "
-        "(1998) 215-251",
+        "A. de Bouard, A. Debussche, *On the stochastic Korteweg-de Vries equation*, Journal of Functional Analysis "
+        "154 (1998) 215-251",
     ),
     "kpz": (
         "M. Kardar, G. Parisi, Y.-C. Zhang, *Dynamic scaling of growing interfaces*, Physical Review Letters 56 (1986) "
@@ -46,8 +46,8 @@ OF_EQUATIONS: dict[str, tuple[str, ...]] = {
     "nse": (
         "F. Flandoli, D. Gatarek, *Martingale and stationary solutions for stochastic Navier-Stokes equations*, "
         "Probability Theory and Related Fields 102 (1995) 367-391",
-        "M. Hairer, J. C. Mattingly, *Ergodicity of the 2D Navier-Stokes equations with degenerate stochastic forcing*, "
-        "Annals of Mathematics 164 (2006) 993-1032",
+        "M. Hairer, J. C. Mattingly, *Ergodicity of the 2D Navier-Stokes equations with degenerate stochastic "
+        "forcing*, Annals of Mathematics 164 (2006) 993-1032",
     ),
     "phi41": (QUANTISATION,),
     "phi42": (
@@ -57,7 +57,8 @@ OF_EQUATIONS: dict[str, tuple[str, ...]] = {
     ),
     "phi43": (
         "M. Hairer, *A theory of regularity structures*, Inventiones Mathematicae 198 (2014) 269-504",
-        "R. Zhu, X. Zhu, *Lattice approximation to the dynamical Phi^4_3 model*, Annals of Probability 46 (2018) 397-455",
+        "R. Zhu, X. Zhu, *Lattice approximation to the dynamical Phi^4_3 model*, Annals of Probability 46 (2018) "
+        "397-455",
     ),
     "wave": (WALSH,),
 }
