@@ -79,7 +79,7 @@ def _timed_on_any(unit: _Timing) -> Record | None:
 
 def timed(record: Record, device: str) -> Record | None:
     """The record with its inference time measured again; None on another device than the run's."""
-    if record.provenance.device != device_name(device):
+    if record.provenance.device != device_name(device) or record.inference_ms is None:  # nothing to time
         return None
     ms = _solver_ms(record, device) if record.model == SOLVER else _network_ms(record, device)
     return replace(record, exclusive_timing=True, inference_ms=rounded(ms))

@@ -64,11 +64,11 @@ class Needs:
                 self._peaks[key].append(1e6 * record.peak_memory_mb)
 
     def rank(self, job: Job) -> tuple[float, ...]:
-        """Models without training first, then the first seed of every cell."""
+        """The first seed of every cell first, in it the lower turns, and in these models without training."""
         if not self.seeds_first:
             return ()
-        stage = 1 + job.seed if job.trained else 0
-        return (stage, job.seconds / max(job.numbers, UNPUBLISHED)) if self.thrifty else (stage,)
+        stage = (job.seed, job.turn, int(job.trained))
+        return (*stage, job.seconds / max(job.numbers, UNPUBLISHED)) if self.thrifty else stage
 
     def ordered(self, jobs: Iterable[Job]) -> list[Job]:
         """The jobs in the order in which they start; of equal ranks the longest first."""

@@ -15,14 +15,9 @@ from spdebench.paper.base import Cell
 def phases(cells: Callable[[], list[Cell]], jobs: Callable[[list[Cell]], list[Job]]) -> Iterator[list[Job]]:
     """Lists of jobs to be made one after the other; without pilots there is one.
 
-    ``cells`` computes the cells from the records as they are now. In a table with pilots the groups keep their order,
-    also those whose pilots have been made before.
+    ``cells`` computes the cells from the records as they are now.
     """
-    first = cells()
-    tables = {cell.table for cell in first if cell.pilots}
-    for place in dict.fromkeys((cell.table, cell.group) for cell in first if cell.table in tables):
+    for place in dict.fromkeys((cell.table, cell.group) for cell in cells() if cell.pilots):
         for _ in ("pilots", "runs"):
-            todo = jobs([cell for cell in cells() if (cell.table, cell.group) == place])
-            if any(job.status != "done" for job in todo):
-                yield todo
+            yield jobs([cell for cell in cells() if (cell.table, cell.group) == place])
     yield jobs(cells())

@@ -20,6 +20,7 @@ from spdebench.paper.base import AnySpec, Cell, Edition, Table, dataset_of, thir
 from spdebench.paper.catalogue import TABLES
 from spdebench.paper.figure_data import wanted as wanted_of_run
 from spdebench.records import Record, Records
+from spdebench.training import RunSpec
 from spdebench.training.folder import checkpoint_file
 from spdebench.training.solver_row import SOLVER, lacks_floor
 
@@ -32,7 +33,8 @@ class Job:
 
     ``shifts`` are further datasets, by label, on which it is still to be scored; ``figure_data`` what its record still
     lacks for figures; ``seconds`` what is left to do; ``numbers`` how many published numbers
-    and leaderboard cells wait for it; ``pilot`` whether it tries a learning rate for them.
+    and leaderboard cells wait for it; ``pilot`` whether it tries a learning rate for them; ``members`` how many
+    members its datasets of laws have; jobs of a lower ``turn`` come first.
     """
 
     spec: AnySpec
@@ -42,15 +44,17 @@ class Job:
     figure_data: tuple[str, ...] = ()
     numbers: int = 0
     pilot: bool = False
+    members: int = 1
+    turn: int = 0
 
     @property
     def seed(self) -> int:
-        return 0 if self.spec.model == SOLVER else int(self.spec.options["seed"])  # type: ignore[union-attr]
+        return int(self.spec.options["seed"]) if isinstance(self.spec, RunSpec) else 0
 
     @property
     def trained(self) -> bool:
         """Whether it takes epochs at all."""
-        return self.spec.model != SOLVER and bool(self.spec.options["epochs"])  # type: ignore[union-attr]
+        return isinstance(self.spec, RunSpec) and bool(self.spec.options["epochs"])
 
     @property
     def datasets(self) -> list[DatasetSpec]:
@@ -64,10 +68,14 @@ def jobs(cells: Iterable[Cell], records: Records, runs: str | Path = "runs", dev
     shown: dict[str, dict[str, None]] = defaultdict(dict)
     numbers: dict[str, int] = defaultdict(int)
     pilots: set[str] = set()
+    members: dict[str, int] = defaultdict(lambda: 1)
+    turns: dict[str, int] = {}
     for cell in cells:
         pilots |= {run.digest for run in cell.pilots}
         for place, run in enumerate(cell.next_runs):
             wanted.setdefault(run.digest, run)
+            members[run.digest] = max(members[run.digest], cell.members)
+            turns[run.digest] = min(turns.get(run.digest, cell.turn), cell.turn)
             numbers[run.digest] += cell.published is not None or cell.leaderboard
             shown[run.digest] |= dict.fromkeys(wanted_of_run(cell.figure_data, place))
             if cell.shift is not None and not cell.pilots:
@@ -78,6 +86,8 @@ def jobs(cells: Iterable[Cell], records: Records, runs: str | Path = "runs", dev
             _job(run, shifts[digest], tuple(shown[digest]), records.get(digest), Path(runs), rates),
             numbers=numbers[digest],
             pilot=digest in pilots,
+            members=members[digest],
+            turn=turns[digest],
         )
         for digest, run in wanted.items()
     ]
@@ -190,7 +200,7 @@ def _matches(pattern: str, cell: Cell) -> bool:
 def _fits(word: str, cell: Cell) -> bool:
     if word == SOLVER or word in MODELS:
         return word == cell.model
-    return word in f"{cell.table}: {cell.label}".lower()
+    return word == cell.model or word in f"{cell.table}: {cell.label}".lower()
 
 
 def seconds_of(text: str) -> float:
@@ -204,35 +214,25 @@ def seconds_of(text: str) -> float:
 
 
 # --- the whole ----------------------------------------------------------------------------------------------------
-def waiting(cells: Sequence[Cell], records: Records, runs: str | Path = "runs", device: str = "cpu") -> list[Job]:
-    """The runs that cannot start before pilots have chosen their learning rate, with that of the table until then."""
-    return jobs([replace(cell, pilots=()) for cell in cells if cell.pilots], records, runs, device)
-
-
-def overview(cells: Sequence[Cell], todo: Sequence[Job], data: str | Path, later: Sequence[Job] = ()) -> dict[str, Any]:
-    """Counts and seconds by table and in all, the runs, and the datasets that must be made first.
-
-    ``later`` are the runs that wait for pilots; ``seconds`` count them too.
-    """
+def overview(cells: Sequence[Cell], todo: Sequence[Job], data: str | Path) -> dict[str, Any]:
+    """Counts and seconds by table and in all, the runs, and the datasets that must be made first."""
     by_digest = {job.spec.digest: job for job in todo}
-    waits = {job.spec.digest: job for job in later}
     tables = []
     for name in dict.fromkeys(c.table for c in cells):
         mine = [c for c in cells if c.table == name]
         digests = dict.fromkeys(run.digest for c in mine for run in c.next_runs)
-        after = dict.fromkeys(run.digest for c in mine if c.pilots for run in c.runs if run.digest in waits)
-        tables.append(_counted(name, len(mine), [by_digest[d] for d in digests], [waits[d] for d in after]))
-    missing = _missing_data([*todo, *later], Path(data))
+        tables.append(_counted(name, len(mine), [by_digest[d] for d in digests]))
+    missing = _missing_data(todo, Path(data))
     return {
         "tables": tables,
-        "total": _counted("total", len(cells), todo, later),
+        "total": _counted("total", len(cells), todo),
         "runs": [
             {"digest": j.spec.digest, "name": j.spec.name, "seed": j.seed, "status": j.status, "seconds": j.seconds}
             for j in todo
         ],
         "datasets": {
             "missing": [d.file_name for d in missing],
-            "bytes": sum(d.n * d.sample_bytes for d in missing),
+            "bytes": sum(d.total * d.sample_bytes for d in missing),
         },
     }
 
@@ -255,20 +255,21 @@ def shorter(cells: Sequence[Cell], records: Records, runs: str | Path, device: s
 
 
 def is_trained(model: str) -> bool:
-    """Whether gradient steps fit the model; the solver and the baselines have none."""
-    return model != SOLVER and MODELS[model].trainable
+    """Whether gradient steps fit the model; the solver, the baselines and the rows of true laws have none."""
+    return model in MODELS and MODELS[model].trainable
 
 
-def _counted(name: str, cells: int, mine: Sequence[Job], later: Sequence[Job]) -> dict[str, Any]:
+def _counted(name: str, cells: int, mine: Sequence[Job]) -> dict[str, Any]:
     states = ("done", "finished", "begun", "missing")
-    counts = {state: sum(1 for j in mine if j.status == state) for state in states} | {"waiting": len(later)}
-    every = [*mine, *later]
-    return {"table": name, "cells": cells, "runs": len(every), **counts, "seconds": sum(j.seconds for j in every)}
+    counts = {state: sum(1 for j in mine if j.status == state) for state in states}
+    return {"table": name, "cells": cells, "runs": len(mine), **counts, "seconds": sum(j.seconds for j in mine)}
 
 
 def _missing_data(todo: Iterable[Job], folder: Path) -> list[DatasetSpec]:
     needed: dict[str, DatasetSpec] = {}
     for job in todo:
         own = job.datasets if job.status in ("begun", "missing") else []
-        needed |= {d.file_name: d for d in (*own, *job.shifts.values())}
+        for each in (*own, *job.shifts.values()):
+            several = [each] if each.seen is None or job.members == 1 else [each, replace(each, members=job.members)]
+            needed |= {d.file_name: d for d in several}
     return [d for file, d in needed.items() if not (folder / file).exists()]

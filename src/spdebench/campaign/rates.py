@@ -21,11 +21,12 @@ from importlib import resources
 from typing import Any
 
 from spdebench.errors import UserError
+from spdebench.models import MODELS
 from spdebench.paper.base import AnySpec, dataset_of
 from spdebench.records import Record, Records
 from spdebench.spec import build, canonical_json
 from spdebench.tasks import TaskSpec
-from spdebench.training.solver_row import SOLVER
+from spdebench.training import RunSpec
 
 SHARE = 0.5  # of the allowed epochs that a run is assumed to take before it stops early
 SHARING = 0.75  # of its time that a run takes longer for each further run on its GPU
@@ -88,7 +89,7 @@ class Rates:
             return
         allowed = record.options.get("epochs")
         for key in _keys(record.model, record.datasets, record.config):
-            if record.model == SOLVER and record.measuring_seconds is not None:
+            if record.model not in MODELS and record.measuring_seconds is not None:
                 self._once[key].append(record.measuring_seconds / size)
             if record.epochs and record.training_seconds is not None and not record.shared_device:
                 self._rates[key].append(record.training_seconds / record.epochs / size / draws(record.options))
@@ -110,19 +111,20 @@ class Rates:
     def epochs(self, run: AnySpec) -> float:
         """About how many epochs a run will take."""
         allowed = getattr(run, "options", {}).get("epochs", 0)
+        if getattr(run, "options", {}).get("stop") == 0:  # it never stops early
+            return float(allowed)
         return self._median(self._shares, run, SHARE) * float(allowed)
 
     def seconds(self, run: AnySpec) -> float:
         """About how long a run takes from the start."""
         size = volume(run.datasets, run.task)
-        if run.model == SOLVER:
+        if not isinstance(run, RunSpec):
             return max(1.0, self._median(self._once, run, ONCE / 10) * size)
-        if not run.options["epochs"]:  # type: ignore[union-attr]
+        if not run.options["epochs"]:
             return ONCE
         every = [rate for key, rates in self._rates.items() if len(key) == 1 for rate in rates]
         default = statistics.median(every) if every else 1.0
-        options: Mapping[str, Any] = run.options  # type: ignore[union-attr]
-        return self._median(self._rates, run, default) * size * self.epochs(run) * draws(options)
+        return self._median(self._rates, run, default) * size * self.epochs(run) * draws(run.options)
 
 
 def _keys(model: str, datasets: Iterable[Mapping[str, Any]], config: Mapping[str, Any]) -> list[tuple[str, ...]]:

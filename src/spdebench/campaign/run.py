@@ -24,7 +24,7 @@ from spdebench.campaign.needs import Needs, RunSettings
 from spdebench.campaign.plan import Job
 from spdebench.campaign.portable import SMALL_MODEL, export
 from spdebench.campaign.request import Campaign
-from spdebench.data import DatasetSpec, generate, open_dataset
+from spdebench.data import Dataset, DatasetSpec, generate, open_dataset
 from spdebench.data.generate import check_folder, check_where
 from spdebench.errors import Damaged, UserError, without_aliasing_warning
 from spdebench.files import set_aside
@@ -34,9 +34,11 @@ from spdebench.records import Provenance, Record, store
 from spdebench.records.codec import decode
 from spdebench.spec import canonical_json
 from spdebench.tasks import Task
-from spdebench.training import Diverged, Paused, Run, RunSpec, open_run, part_for, score_on, train
+from spdebench.training import Diverged, Paused, Run, RunSpec, law_rows, open_run, part_for, score_on, train
 from spdebench.training import solver_row as solver
 from spdebench.training.folder import locked, read_log, read_record, write_json
+from spdebench.training.law_rows import LawRowSpec
+from spdebench.training.members import SEEN_NOISE
 from spdebench.training.provenance import provenance
 from spdebench.training.solver_row import SolverSpec
 from spdebench.training.unseen import run_part
@@ -78,6 +80,7 @@ class Unit:
     pilot: bool = False  # whether it tries a learning rate; if it diverges, its record says so
     seconds: float = 0.0  # about how long it takes on this device, shared with others
     portable: bool = False  # whether only small models may be paused, because this machine will be gone
+    members: int = 1  # of datasets of laws
 
 
 @dataclass(frozen=True)
@@ -174,6 +177,7 @@ def _units(rest: Sequence[Job], places: Places, settings: RunSettings, deadline:
             figure_data=job.figure_data,
             pilot=job.pilot,
             seconds=needs.seconds(job, devices[0]),
+            members=job.members,
         )
         for k, job in enumerate(needs.ordered(rest))
     ]
@@ -270,7 +274,7 @@ def _collect(spec: AnySpec, places: Places) -> RunOutcome:
     """A run that was finished, but never added."""
     path = Path(places.runs) / spec.name
     try:
-        record = read_record(path / "record.json") if isinstance(spec, SolverSpec) else open_run(path).record
+        record = open_run(path).record if isinstance(spec, RunSpec) else read_record(path / "record.json")
     except UserError as error:
         return RunOutcome(spec.name, "failed", 0.0, str(error))
     return _add(record, places)
@@ -308,10 +312,13 @@ def _diverged(spec: RunSpec, folder: Path, device: str) -> Record:
 def _make(unit: Unit) -> Record:
     if isinstance(unit.spec, SolverSpec):
         return _measure_solver(unit.spec, unit)
+    if isinstance(unit.spec, LawRowSpec):
+        return _measure_law(unit.spec, unit)
     run = _trained(unit.spec, unit)
     for label, dataset in unit.shifts.items():
-        path = ensure(dataset, unit.places.data, unit.device, unit.force)
-        score_on(run, run_part(run, open_dataset(path)), label, device=unit.device)
+        part = run_part(run, open_dataset(_ensured(dataset, unit)))
+        shown = part if dataset.seen is None else part.showing(SEEN_NOISE)
+        score_on(run, shown, label, device=unit.device)
     own_data = dataset_of(unit.spec.datasets[0])
     add_figure_data(run, unit.figure_data, lambda: part_for(run, ensure(own_data, unit.places.data, "cpu", unit.force)))
     return run.record
@@ -341,16 +348,25 @@ def _trained(spec: RunSpec, unit: Unit) -> Run:
 
 
 def _measure_solver(spec: SolverSpec, unit: Unit) -> Record:
-    folder = Path(unit.places.runs) / spec.name
     known = store.read(unit.places.results).get(spec.digest)
     if known is not None and solver.lacks_floor(known):
         return solver.with_floor(known, unit.device)
-    dataset = open_dataset(ensure(spec.dataset, unit.places.data, unit.device, unit.force))
+    return _measured(spec, unit, lambda dataset: solver.measure(spec, dataset, unit.device))
+
+
+def _measure_law(spec: LawRowSpec, unit: Unit) -> Record:
+    return _measured(spec, unit, lambda dataset: law_rows.measure(spec, dataset, unit.device))
+
+
+def _measured(spec: SolverSpec | LawRowSpec, unit: Unit, measure: Callable[[Dataset], Record]) -> Record:
+    """The record of a reference row, in a folder like that of a run."""
+    folder = Path(unit.places.runs) / spec.name
+    dataset = open_dataset(_ensured(spec.dataset, unit))
     with locked(folder):
         if not _has_record(unit.places, spec):
             if (folder / "record.json").exists():
                 set_aside(folder / "record.json")
-            write_json(folder / "record.json", solver.measure(spec, dataset, unit.device).to_dict())
+            write_json(folder / "record.json", measure(dataset).to_dict())
     return read_record(folder / "record.json")
 
 
@@ -362,7 +378,7 @@ def _task(key: str, spec: RunSpec, unit: Unit) -> Task:
     """The task of a run; the last few stay in memory, so that runs on the same data read them once."""
     task = _TASKS.pop(key, None)
     if task is None:
-        paths = [ensure(dataset_of(d), unit.places.data, unit.device, unit.force) for d in spec.datasets]
+        paths = [_ensured(dataset_of(d), unit) for d in spec.datasets]
         task = Task(paths, **spec.task)
         while len(_TASKS) >= KEPT_TASKS:
             del _TASKS[next(iter(_TASKS))]
@@ -370,13 +386,22 @@ def _task(key: str, spec: RunSpec, unit: Unit) -> Task:
     return task
 
 
-def ensure(dataset: DatasetSpec, folder: str, device: str, force: bool = False) -> Path:
-    """The dataset's file, made if it is not there; of several processes that want it one makes it."""
+def _ensured(dataset: DatasetSpec, unit: Unit) -> Path:
+    return ensure(dataset, unit.places.data, unit.device, unit.force, unit.members)
+
+
+def ensure(dataset: DatasetSpec, folder: str, device: str, force: bool = False, members: int = 1) -> Path:
+    """The dataset's file, made if it is not there; of several processes that want it one makes it.
+
+    A dataset of laws, with ``seen``, gets so many ``members``, in a second file.
+    """
     return generate(
         dataset.equation,
         n=dataset.n,
         seed=dataset.seed,
         chunk=dataset.chunk,
+        seen=dataset.seen,
+        members=1 if dataset.seen is None else members,
         out=folder,
         device=device,
         allow_aliasing=True,  # where a table has such data, its notes say so

@@ -30,8 +30,9 @@ Files = Annotated[list[Path], typer.Argument(metavar="FILE...", help="Native dat
 
 @app.command()
 def info(file: File, as_json: Json = False) -> None:
-    """Describe a file; only its metadata are read."""
+    """Describe a file; only its metadata are read, and some members of a law if there are any."""
     from spdebench import data as datasets
+    from spdebench.data.unseen_share import unseen_share
     from spdebench.tasks import TASK_TEXT
 
     ds = datasets.open_dataset(file)
@@ -44,8 +45,9 @@ def info(file: File, as_json: Json = False) -> None:
         "made": ds.made,
         "chunks": len(ds.chunk_digests),
     }
+    share = unseen_share(ds)
     if as_json:
-        print_json(facts)
+        print_json(facts if share is None else facts | {"unseen": vars(share)})
         return
     typer.echo(f"{file} ({size(file.stat().st_size)}), {len(ds)} samples")
     if ds.imported:
@@ -55,6 +57,8 @@ def info(file: File, as_json: Json = False) -> None:
         typer.echo(f"{e.title}: {e.formula}")
         typer.echo(f"edition {e.edition}, scheme {e.scheme}, seed {ds.spec.seed}, task {TASK_TEXT[e.task]}")
         print_table([{"field": k, "value": v} for k, v in ds.identity["fields"].items()])
+    if share is not None:
+        typer.echo(f"with seen={share.seen} a model does not see {share}")
     print_table([{"column": k, "shape of a row": "x".join(map(str, v))} for k, v in ds.shapes.items()])
 
 

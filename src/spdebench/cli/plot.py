@@ -1,4 +1,4 @@
-"""``spdebench plot``: draw a dataset, a study of an equation, or a figure of the paper from runs."""
+"""``spdebench plot``: draw a dataset, a study of an equation, the law that a run predicts, or a figure of runs."""
 
 from __future__ import annotations
 
@@ -17,7 +17,11 @@ from spdebench.registry import command
 def plot(
     kind: Annotated[str, typer.Argument(help="Kind of plot; see 'spdebench list plots'.")],
     target: Annotated[
-        str, typer.Argument(help="A dataset file; for a study of an equation, its name; for a figure of runs, nothing.")
+        str,
+        typer.Argument(
+            help="A dataset file; a study: the equation's name; a picture of a law: a run's folder; a figure of runs: "
+            "nothing."
+        ),
     ] = "",
     overrides: SpecFields = None,
     out: Annotated[
@@ -32,24 +36,35 @@ def plot(
     seed: Annotated[int | None, typer.Option(help="Seed of a study; by default 0.")] = None,
     results: KnownRecords = None,
     runs: Annotated[Path, typer.Option(help="Figures of runs: folder of runs.")] = Path("runs"),
+    dark: Annotated[bool, typer.Option("--dark", help="With the colours of a dark page.")] = False,
+    truth: Annotated[
+        Path | None, typer.Option(help="Pictures of a law: the run's dataset, if it is not in the folder data.")
+    ] = None,
 ) -> None:
-    """Draw a picture of a dataset, a study of an equation, or a figure of the paper from runs."""
+    """Draw a picture of a dataset, of an equation or of the law that a run predicts, or a figure of runs."""
     import torch
 
     from spdebench import report
     from spdebench.data import open_dataset
     from spdebench.equations import EQUATIONS
     from spdebench.report.paper_figures import FIGURES
+    from spdebench.report.style import darkened
 
     torch.set_num_threads(1)
-    if (n is not None or seed is not None) and kind in (FIGURES.keys() | report.KINDS.keys()) - report.TABLES.keys():
+    every = FIGURES.keys() | report.KINDS.keys() | report.LAW_KINDS.keys()
+    if (n is not None or seed is not None) and kind in every - report.TABLES.keys():
         raise UserError(
             f"-n and --seed are options of the studies {', '.join(report.TABLES)}; plot {kind} does not take them"
         )
     if kind in FIGURES:
         if target or overrides:
             raise UserError(f"plot {kind} is drawn from runs and takes no '{target}'; give --results and --runs")
-        _paper(kind, out or Path(f"{kind}.png"), results, runs)
+        _paper(kind, out or Path(f"{kind}.png"), results, runs, dark)
+        return
+    if truth is not None and kind not in report.LAW_KINDS:
+        raise UserError(f"--truth goes with {', '.join(report.LAW_KINDS)}, which draw the law that a run predicts")
+    if kind in report.LAW_KINDS:
+        _law(kind, target, overrides, out, truth, dark)
         return
     if kind not in report.KINDS:
         raise _unknown(kind)
@@ -71,24 +86,42 @@ def plot(
         if overrides:
             raise UserError(f"plot {kind} takes a dataset file and no fields; got {' '.join(overrides)}")
         figure = draw(open_dataset(target))
-    report.save(figure, path)
+    report.save(darkened(figure) if dark else figure, path)
     if table is not None:
         print_table(table.to_dict("records"))
     typer.echo(f"{path}")
 
 
-def _paper(name: str, path: Path, results: Path | None, runs: Path) -> None:
+def _law(kind: str, target: str, overrides: list[str] | None, out: Path | None, truth: Path | None, dark: bool) -> None:
+    """Draw the law that a run predicts."""
+    from spdebench import report
+    from spdebench.report.run_laws import laws_of, ranks_of
+    from spdebench.report.style import darkened
+    from spdebench.training import open_run
+
+    if not target or overrides:
+        raise UserError(f"plot {kind} takes the folder of a run, such as runs/NAME, and no fields")
+    run = open_run(target)
+    draw = report.LAW_KINDS[kind][0]
+    figure = draw(ranks_of(run) if kind == "ranks" else laws_of(run, truth))
+    path = out or Path(f"{kind}-{run.name}.png")
+    report.save(darkened(figure) if dark else figure, path)
+    typer.echo(f"{path}")
+
+
+def _paper(name: str, path: Path, results: Path | None, runs: Path, dark: bool) -> None:
     """Draw the runs that there are; list the missing ones and the commands that make them."""
     from spdebench import report
     from spdebench.paper.catalogue import table as find
     from spdebench.paper.fill import fill
     from spdebench.records import store
     from spdebench.report.paper_figures import FIGURES
+    from spdebench.report.style import darkened
 
     drawn = FIGURES[name](fill(find(name), store.known(results)), lambda run: runs / run.name)
     if drawn.figure is None:
         raise UserError(f"there are no runs of {name} yet; make them with '{command(f'table {name} --run')}'")
-    report.save(drawn.figure, path)
+    report.save(darkened(drawn.figure) if dark else drawn.figure, path)
     typer.echo(f"{path}")
     for what, words in drawn.missing:
         typer.echo(f"missing {what}:\n  {words}")
@@ -103,4 +136,4 @@ def _unknown(kind: str) -> UserError:
     draw = next((t.draw for t in TABLES if t.name == kind), ())
     if draw:
         return UserError(f"figure {kind} is drawn by: {'; '.join(draw)}")
-    return unknown("plot", kind, [*report.KINDS, *FIGURES])
+    return unknown("plot", kind, [*report.KINDS, *report.LAW_KINDS, *FIGURES])

@@ -61,6 +61,11 @@ class Climatology(OperatorModel, name="climatology"):
         """The rank of the covariance."""
         return len(self.factors)
 
+    @property
+    def draws_members(self) -> bool:
+        """Also where ``seen`` is all of the noise: the law does not depend on what is seen."""
+        return self.setting.seen is not None
+
     def prepare(self, batch: Batch) -> Features:
         return {"u0": batch.u0}
 

@@ -23,12 +23,13 @@ from spdebench.paper import published
 from spdebench.records import Record, Records
 from spdebench.tasks import Inputs, TaskSpec, subsampling
 from spdebench.training.identity import RunSpec, plan
+from spdebench.training.law_rows import INDEPENDENT_LAW, LawRowSpec
 from spdebench.training.solver_row import SOLVER, SolverSpec
 
 T = TypeVar("T")
 Edition = Literal["paper", "converged"]
 EDITIONS: tuple[Edition, ...] = ("paper", "converged")
-AnySpec = RunSpec | SolverSpec
+AnySpec = RunSpec | SolverSpec | LawRowSpec
 PILOT_EPOCHS = 100
 """Epochs of a run that tries a learning rate."""
 
@@ -40,12 +41,17 @@ def third_party_models() -> list[str]:
 
 @dataclass(frozen=True)
 class Data:
-    """A dataset: an equation with some fields given, and ``n`` samples of ``seed``."""
+    """A dataset: an equation with some fields given, and ``n`` samples of ``seed``.
+
+    With ``seen`` it stores the noise that this truncation keeps, and has ``members`` of the law of u given that.
+    """
 
     equation: str
     fields: tuple[tuple[str, Any], ...] = ()
     n: int = 1200
     seed: int = 0
+    seen: int | None = None
+    members: int = 1
 
     def having(self, **fields: Any) -> Data:
         """The same with other fields."""
@@ -57,7 +63,8 @@ class Data:
 
 @functools.cache
 def _dataset(data: Data, edition: Edition) -> DatasetSpec:
-    return DatasetSpec(equation=equation(data.equation, edition=edition, **dict(data.fields)), n=data.n, seed=data.seed)
+    chosen = equation(data.equation, edition=edition, **dict(data.fields))
+    return DatasetSpec(equation=chosen, n=data.n, seed=data.seed, seen=data.seen)
 
 
 @functools.lru_cache(maxsize=4096)
@@ -82,7 +89,8 @@ class Want:
     no such number. ``optional``: left out where the model cannot work with such data. ``ranked``: whether it may be the
     best of its column. ``figure_data``: what the records of its runs hold in addition to scores (`figure_data.KINDS`),
     because a figure shows it. ``learning_rates``: those among which validation chooses after `PILOT_EPOCHS` epochs of
-    seed 0; these pilots are runs with records of their own, and the choice is computed from their records.
+    seed 0; these pilots are runs with records of their own, and the choice is computed from their records. ``turn``:
+    runs of a lower turn are made before those of a higher one.
     """
 
     group: str
@@ -102,6 +110,7 @@ class Want:
     ranked: bool = True
     figure_data: tuple[str, ...] = ()
     learning_rates: tuple[float, ...] = ()
+    turn: int = 0
 
     def task_spec(self, edition: Edition) -> TaskSpec:
         fields = {"inputs": self.inputs, **subsampling(self.data[0].spec(edition).equation), **self.task}
@@ -123,7 +132,7 @@ class Want:
         return self._once(edition, lambda: self._supported(edition))
 
     def _supported(self, edition: Edition) -> bool:
-        if not self.optional or self.model == SOLVER:
+        if not self.optional or self.model not in MODELS:
             return True
         setting = self.task_spec(edition).setting(self.data[0].spec(edition).equation)
         try:
@@ -143,6 +152,8 @@ class Want:
         task = spec.to_dict(self.task_spec(edition))
         if self.model == SOLVER:
             return (SolverSpec(self.data[0].spec(edition), task),)
+        if self.model == INDEPENDENT_LAW:
+            return (LawRowSpec(self.data[0].spec(edition), task, self.data[0].members),)
         first = self._run(task, edition)
         count = seeds if MODELS[self.model].trainable else 1
         return tuple(dataclasses.replace(first, options={**first.options, "seed": seed}) for seed in range(count))
@@ -203,7 +214,7 @@ class Cell:
 
     ``part`` is ``test`` or the label of a shift, whose dataset is ``shift``. ``published_keys`` are lines of the csv.
     ``pilots`` are runs without a record that choose the learning rate; until they are made ``runs`` have that of the
-    want.
+    want. ``members``: how many members its datasets of laws have.
     """
 
     table: str
@@ -222,6 +233,8 @@ class Cell:
     leaderboard: bool = False
     pilots: tuple[RunSpec, ...] = ()
     ranked: bool = True
+    members: int = 1
+    turn: int = 0
 
     @property
     def next_runs(self) -> tuple[AnySpec, ...]:
@@ -276,7 +289,7 @@ class Table:
         out: list[Want] = []
         for group in dict.fromkeys(w.group for w in self.wants):
             here = [w for w in self.wants if w.group == group]
-            learned = [w for w in here if w.model != SOLVER and MODELS[w.model].trainable]
+            learned = [w for w in here if w.model in MODELS and MODELS[w.model].trainable]
             first = {w.column: w for w in reversed(learned)}
             columns = [first[c] for c in dict.fromkeys(w.column for w in learned)]
             rows = [w.for_model(name) for name in new for w in columns]
@@ -306,4 +319,6 @@ class Table:
             leaderboard=self.leaderboard,
             pilots=pilots,
             ranked=want.ranked,
+            members=(want.test or want.data[0]).members,
+            turn=want.turn,
         )

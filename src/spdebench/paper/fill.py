@@ -12,10 +12,12 @@ from spdebench.data import DatasetSpec
 from spdebench.errors import one_line
 from spdebench.paper.base import Cell, Edition, Table, dataset_of, third_party_models
 from spdebench.paper.layout import NOTES
+from spdebench.paper.skill import ENERGY_SCORE, with_skill
 from spdebench.records import Record, Records
 from spdebench.records.record import FINER, FLOOR, INDEPENDENT, TEST
 from spdebench.records.summary import (
     MAIN,
+    SKILL,
     SeedMean,
     at_floor,
     leaders,
@@ -178,7 +180,7 @@ def fill(table: Table, records: Records, seeds: int = 3, edition: Edition = "pap
     recorded = {r.model for r in records.values()}.intersection(third_party_models()) - own
     cells = table.with_models(sorted(recorded)).cells(seeds, edition, records)
     known = (_entry(cell, records, seeds, edition) for cell in cells)
-    entries = tuple(e for e in known if e.records or e.cell.model in own)
+    entries = with_skill([e for e in known if e.records or e.cell.model in own])
     groups = _groups(entries)
     best: dict[Place, tuple[str, ...]] = {}
     significance: dict[Place, tuple[float, str]] = {}
@@ -247,7 +249,9 @@ def _entry(cell: Cell, records: Records, seeds: int, edition: Edition) -> Entry:
 
 
 def _value(record: Record, cell: Cell) -> float | None:
-    return floor_of(record) if cell.part == FLOOR else record.value(cell.metric, cell.part)
+    if cell.part == FLOOR:
+        return floor_of(record)
+    return record.value(ENERGY_SCORE if cell.metric == SKILL else cell.metric, cell.part)
 
 
 def _kernel(entry: Entry) -> str | None:

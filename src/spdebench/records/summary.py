@@ -23,6 +23,8 @@ from spdebench.tasks.floor import AT_FLOOR
 K = TypeVar("K")
 MAIN = "rel_l2"
 """The metric that models are ordered by."""
+SKILL = "skill"
+"""A score of laws that is computed from the energy scores of three records (`metrics.skill`) and never stored."""
 MISSING = "-"
 """What stands for a number that does not exist."""
 
@@ -75,11 +77,13 @@ def mean_samples(records: Sequence[Record], metric: str, part: str) -> np.ndarra
 
 
 def ideal(metric: str) -> float:
-    """What a perfect prediction scores: 0 for errors, times and unknown metrics, 1 for ratios.
+    """What a perfect prediction scores: 0 for errors, times and unknown metrics, 1 for ratios and skill.
 
     For scores of laws it is what the true law scores, or 0 where that depends on the law.
     """
     name = metric.partition("(")[0]
+    if name == SKILL:
+        return 1.0
     if name in LAW_METRICS:
         return LAW_METRICS[name].ideal
     return METRICS[name].ideal if name in METRICS else 0.0

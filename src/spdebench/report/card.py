@@ -10,6 +10,7 @@ import torch
 
 from spdebench.data import Dataset
 from spdebench.data.distance import Distance, lost_variance, measure
+from spdebench.data.unseen_share import UnseenShare, unseen_share
 from spdebench.equations import Equation, renormalise
 from spdebench.errors import one_line
 from spdebench.records.summary import number
@@ -49,6 +50,7 @@ def card_facts(dataset: Dataset, samples: int = 16, device: str = "cpu") -> dict
     if dataset.imported:
         return facts | {"origin": dataset.identity["published"]}
     eq = dataset.equation
+    share = unseen_share(dataset)
     increments = torch.from_numpy(dataset.read("dw", 0, min(256, len(dataset))))
     return facts | {
         "problem": problem_numbers(dataset, device=device).to_dict(),
@@ -58,6 +60,7 @@ def card_facts(dataset: Dataset, samples: int = 16, device: str = "cpu") -> dict
         "scheme": eq.scheme,
         "noise": describe_noise(eq),
         "lost_variance": lost_variance(eq, increments) if eq.edition == "converged" and eq.order == 1 else None,
+        "unseen": None if share is None else vars(share),
         "constants": renormalise.constants(eq),
         "remarks": eq.remarks,
         "made": dataset.made,
@@ -109,6 +112,9 @@ def _about(facts: dict[str, Any]) -> list[str]:
             f"- Noise is constant on each stored interval, hence not white in time: {100 * facts['lost_variance']:.3g} "
             "% of the variance that the linear equation has with white noise are lost (its spatial mean apart)"
         )
+    if facts.get("unseen") is not None:
+        share = UnseenShare(**facts["unseen"])
+        lines.append(f"- With seen={share.seen} a model does not see {share}")
     if facts["constants"]:
         values = ", ".join(f"{name} = {value:.6g}" for name, value in facts["constants"].items())
         lines.append(f"- Renormalisation constants at T: {values}")

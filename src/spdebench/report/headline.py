@@ -22,14 +22,16 @@ from spdebench.report.equation_list import MARKS as equation_marks
 from spdebench.report.equation_list import equation_list
 from spdebench.report.markup import md, md_table
 from spdebench.report.numbers import measured, published
+from spdebench.report.observation_table import MARKS as law_marks
+from spdebench.report.observation_table import observation_tables
 from spdebench.report.opening import FIGURES, opening, write_figures
 from spdebench.training.solver_row import SOLVER
 
 OPEN, CLOSE = "<!-- headline -->", "<!-- /headline -->"
 FIRST = ("<!-- opening -->", "<!-- /opening -->")
 """Marks around the first screen."""
-CORE_PAGE = Path("docs") / "core.md"
-"""Below the folder of README; written if it exists."""
+CORE_PAGE, LAW_PAGE = Path("docs") / "core.md", Path("docs") / "law.md"
+"""Below the folder of README; written if they exist."""
 COLUMN = "J=128"
 LEVELS = {"sigma 0.1": "phi41-periodic", "sigma 1": "phi41-periodic-sigma1"}
 TITLE = "Phi41 on the circle, J = 128, xi -> u"
@@ -41,13 +43,15 @@ def groups(records: Records) -> dict[str, Group]:
 
 
 def write(records: Records, readme: Path) -> list[Path]:
-    """Write the first screen and the tables into README and `CORE_PAGE`, and the figures next to it; what was written.
+    """Write the first screen and the tables into README, `CORE_PAGE` and `LAW_PAGE`, and the figures; what was written.
 
     Nothing is written if one of the pages lacks its marks.
     """
     pages = {readme: filled(_read(readme), records, str(readme))}
     if (core := readme.parent / CORE_PAGE).exists():
         pages[core] = core_page(_read(core), records, str(core))
+    if (law := readme.parent / LAW_PAGE).exists():
+        pages[law] = law_page(_read(law), records, str(law))
     write_figures(records, readme.parent)
     for path, text in pages.items():
         write_text(path, text)
@@ -71,6 +75,11 @@ def filled(text: str, records: Records, name: str = "README") -> str:
 def core_page(text: str, records: Records, name: str = "docs/core.md") -> str:
     """The page of the core suite with its leaderboard, and with the shifts of problems that are complete."""
     return replaced(text, core_table(records) + "\n" + shift_tables(records), name, core_marks)
+
+
+def law_page(text: str, records: Records, name: str = "docs/law.md") -> str:
+    """The page of laws with the tables of skill."""
+    return replaced(text, observation_tables(records), name, law_marks)
 
 
 def replaced(text: str, body: str, name: str = "README", marks: tuple[str, str] = (OPEN, CLOSE)) -> str:

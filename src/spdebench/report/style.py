@@ -32,6 +32,15 @@ P = ParamSpec("P")
 
 INK, GREY = "#222222", "#6b6b6b"
 BLUE, ORANGE, GREEN = "#0072b2", "#d55e00", "#009e73"  # Okabe and Ito's
+DARK = {
+    "#ffffff": "#0d1117",
+    INK: "#e6edf3",
+    GREY: "#98a2ad",
+    BLUE: "#58a6ff",
+    ORANGE: "#ffa657",
+    GREEN: "#3fd0a0",
+}
+"""Colour of a figure -> its colour on a dark page."""
 DIVERGING, SEQUENTIAL = "RdBu_r", "viridis"
 BAND = 2.0  # bars and bands are this many standard errors
 STYLE: dict[str, Any] = {
@@ -236,6 +245,27 @@ def rows_shown(dataset: Dataset, samples: int) -> int:
     if samples < 1:
         raise UserError(f"a picture shows at least 1 sample, got samples={samples}")
     return min(samples, len(dataset))
+
+
+def darkened(figure: Figure) -> Figure:
+    """The figure with the colours of a dark page; those of pictures stay."""
+    from matplotlib.colors import to_hex, to_rgba
+
+    def other(colour: Any) -> Any:
+        plain_colour, alpha = to_hex(colour), to_rgba(colour)[3]
+        return (*to_rgba(DARK.get(plain_colour, plain_colour))[:3], alpha)
+
+    for artist in figure.findobj():
+        for name in ("color", "facecolor", "edgecolor", "markerfacecolor", "markeredgecolor"):
+            read, write = getattr(artist, f"get_{name}", None), getattr(artist, f"set_{name}", None)
+            if read is None or write is None:
+                continue
+            value: Any = read()
+            if isinstance(value, np.ndarray) and value.ndim == 2:
+                write([other(row) for row in value])
+            elif value is not None and not (isinstance(value, str) and value == "none"):
+                write(other(value))
+    return figure
 
 
 # --- to disk ------------------------------------------------------------------------------------------------------

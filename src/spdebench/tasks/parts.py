@@ -87,6 +87,11 @@ class Part(Displayed, TorchDataset[dict[str, Tensor]]):
         """Initial data (N X..)."""
         return self._read("u0")
 
+    def showing(self, noise: str) -> Part:
+        """The same samples with the noise of another column of the files, dw or dw_seen."""
+        every, stride, equations = self.every, self.stride, self.equations
+        return Part(self.name, self.datasets, self.rows, every=every, stride=stride, equations=equations, noise=noise)
+
     def batch(self, rows: Rows | None = None) -> Batch:
         """The inputs of some samples, or of all."""
         if rows is None:

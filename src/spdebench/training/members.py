@@ -95,10 +95,12 @@ def score_law(model: OperatorModel, part: Part, prediction: Tensor | DrawnMember
     """The scores of a law: those of drawn members, or of a prediction (N T X..) as a law of one member.
 
     The truth are the stored members of the conditional law. Without them drawn members are scored against the samples,
-    with fewer scores, and a point forecast is not scored as a law: None.
+    with fewer scores, and a point forecast is not scored as a law: None. In a task whose ``seen`` is all of the noise
+    the law is a point, and the sample itself is the truth.
     """
     truth: TrueMembers | Tensor | None = true_members(part)
-    if truth is None and isinstance(prediction, Tensor):
+    one_answer = model.setting.seen is not None and not model.setting.partial
+    if truth is None and isinstance(prediction, Tensor) and not one_answer:
         return None
     return law_scores(
         prediction.unsqueeze(1) if isinstance(prediction, Tensor) else prediction,

@@ -55,7 +55,7 @@ def lines(axes) -> list[np.ndarray]:
 
 def test_every_figure_of_runs_is_drawn():
     """A figure of the catalogue that needs runs has a drawing, and says its command."""
-    wanted = {t.name: t.draw for t in TABLES if t.kind == "figure" and t.wants}
+    wanted = {t.name: t.draw for t in TABLES if t.wants and (t.kind == "figure" or t.draw)}
     assert set(wanted) == set(FIGURES)
     assert all(draw == (f"spdebench plot {name}",) for name, draw in wanted.items())
 

@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from typing import Any
 
+from spdebench.report.figures.law import LAW_KINDS, plot_fan, plot_members, plot_ranks
 from spdebench.report.figures.noise import plot_noise
 from spdebench.report.figures.renormalisation import plot_renormalisation, renormalisation_table
 from spdebench.report.figures.solution import plot_solution, plot_spectrum
@@ -27,8 +28,12 @@ TABLES: dict[str, Callable[..., Any]] = {"renormalisation": renormalisation_tabl
 
 __all__ = [
     "KINDS",
+    "LAW_KINDS",
     "TABLES",
+    "plot_fan",
+    "plot_members",
     "plot_noise",
+    "plot_ranks",
     "plot_renormalisation",
     "plot_solution",
     "plot_spectrum",

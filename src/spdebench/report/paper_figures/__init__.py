@@ -1,4 +1,4 @@
-"""The paper's figures of runs, drawn from records (and, where fields are shown, from a run's folder)."""
+"""Figures of runs, the paper's and ours, drawn from records (and, where fields are shown, from a run's folder)."""
 
 from collections.abc import Mapping
 
@@ -6,6 +6,7 @@ from spdebench.report.paper_figures.base import Drawer, Drawn, FindFolder, Missi
 from spdebench.report.paper_figures.evolution import draw_evolution
 from spdebench.report.paper_figures.losses import draw_losses
 from spdebench.report.paper_figures.moments import draw_moments
+from spdebench.report.paper_figures.observation import draw_observation
 from spdebench.report.paper_figures.radar import draw_radar
 
 FIGURES: Mapping[str, Drawer] = {
@@ -13,7 +14,8 @@ FIGURES: Mapping[str, Drawer] = {
     "mean-variance": draw_moments,
     "nse-evolution": draw_evolution,
     "loss-comparison": draw_losses,
+    "observation": draw_observation,
 }
-"""Name of a figure (as in `paper.catalogue`) -> what draws it."""
+"""Name of a figure or table (as in `paper.catalogue`) -> what draws it."""
 
 __all__ = ["FIGURES", "Drawer", "Drawn", "FindFolder", "Missing"]

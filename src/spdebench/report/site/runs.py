@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -12,15 +13,19 @@ import numpy as np
 
 from spdebench import spec
 from spdebench.data import Dataset
+from spdebench.errors import UserError
 from spdebench.files import MOST_LINES, read_text
 from spdebench.records import Record
 from spdebench.records.summary import MAIN
 from spdebench.report import formatting
 from spdebench.report.board.shown import ShownDataset, ShownRun
+from spdebench.report.figures import plot_fan, plot_members, plot_ranks
+from spdebench.report.run_laws import KEPT, laws_of, ranks_of
 from spdebench.report.site import charts
 from spdebench.report.site.content import Content
 from spdebench.report.site.render import Drawing, Page, Templates, draw
 from spdebench.tasks import TaskSpec
+from spdebench.training import open_run
 from spdebench.training.solver_row import SOLVER
 
 
@@ -94,7 +99,25 @@ def _charts(content: Content, run: ShownRun) -> list[Drawing]:
         figure = charts.plot_prediction(truth, predicted, end, file.grid, "the first test sample")
         caption = "Truth and prediction on one colour scale, and their difference on one of its own."
         out.append(draw(figure, "prediction", caption))
-    return out
+    return [*out, *_law_charts(content, run, folder)]
+
+
+def _law_charts(content: Content, run: ShownRun, folder: Path) -> Iterator[Drawing]:
+    """Fan, members and ranks of a run that predicts a law, as far as its folder and its dataset's have them."""
+    if not (folder / KEPT).is_file():
+        return
+    file = content.files.get(run.datasets[0].key) if run.datasets else None
+    opened = open_run(folder)
+    try:
+        laws = None if file is None else laws_of(opened, file.path)
+    except UserError:  # the file of members is not there, or damaged
+        laws = None
+    if laws is not None:
+        caption = "Bands of the predicted law and true members, at one point, for the first test inputs."
+        yield draw(plot_fan(laws), "fan", caption)
+        yield draw(plot_members(laws), "members", "True and predicted members at the last frame.")
+    with suppress(UserError):
+        yield draw(plot_ranks(ranks_of(opened)), "ranks", "Ranks of true values among the predicted members.")
 
 
 def _log(path: Path) -> list[dict[str, float]]:

@@ -1,0 +1,49 @@
+"""Skill of predicted laws, computed from the energy scores of three records and never stored.
+
+    skill = (climatology - model) / (climatology - independent ensemble)
+
+0 is the law that does not use its input, 1 the true law. All three are of the same problem and the same seen noise.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from spdebench.metrics import skill
+from spdebench.records.record import TEST
+from spdebench.records.summary import SKILL, mean_over_seeds
+from spdebench.training.law_rows import INDEPENDENT_LAW
+
+if TYPE_CHECKING:
+    from spdebench.paper.fill import Entry
+
+ENERGY_SCORE, CLIMATOLOGY = "energy_score", "climatology"
+"""The score from which skill is computed, and the model whose skill is 0."""
+
+
+def with_skill(entries: Sequence[Entry]) -> tuple[Entry, ...]:
+    """The entries; those whose metric is skill have their energy score as value and get the skill of it.
+
+    The references are rows of the same group. Where the ensemble has no row the true law is a point, which scores 0.
+    Until both references have a record there is no skill.
+    """
+    own = (e for e in entries if e.cell.metric == ENERGY_SCORE and e.cell.part == TEST)
+    score = {(e.cell.group, e.cell.model): e for e in own}
+
+    def changed(entry: Entry) -> Entry:
+        climate, ensemble = (score.get((entry.cell.group, model)) for model in (CLIMATOLOGY, INDEPENDENT_LAW))
+        ends = None if climate is None else climate.mean, 0.0 if ensemble is None else ensemble.mean
+        return replace(entry, summary=mean_over_seeds(_skill(ends, value) for value in entry.values), samples=None)
+
+    return tuple(changed(e) if e.cell.metric == SKILL else e for e in entries)
+
+
+def _skill(ends: tuple[float | None, float | None], value: float) -> float | None:
+    """The skill of an energy score between the two references; None while one of them is missing."""
+    climate, ensemble = ends
+    if climate is None or ensemble is None:
+        return None
+    return skill(climate, value, ensemble) if climate > ensemble else math.nan

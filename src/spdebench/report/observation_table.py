@@ -1,0 +1,79 @@
+"""The table `observation` in short, from records, for ``docs/law.md``: skill by what is seen, for each problem."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from spdebench.paper.catalogue import table
+from spdebench.paper.fill import Entry, Filled, Group, fill
+from spdebench.paper.skill import CLIMATOLOGY, ENERGY_SCORE
+from spdebench.records import Records
+from spdebench.records.record import TEST
+from spdebench.records.summary import MISSING, SKILL, mean_and_std, number
+from spdebench.registry import command
+from spdebench.report.markup import md_table, paragraph
+from spdebench.training.law_rows import INDEPENDENT_LAW
+
+MARKS = ("<!-- observation -->", "<!-- /observation -->")
+"""Lines of ``docs/law.md`` around the tables."""
+
+
+def observation_tables(records: Records) -> str:
+    """For every problem of which a model has a record: skill (rows: models, columns: what is seen), and the scores of
+    climatology and true law between which it is measured."""
+    filled = fill(table("observation"), records)
+    problems: dict[str, list[Group]] = {}
+    for group in filled.groups:
+        problems.setdefault(group.name.partition(",")[0], []).append(group)
+    blocks = []
+    for problem, groups in problems.items():
+        if any(e.values for group in groups for e in group.entries.values() if e.cell.metric == SKILL):
+            blocks += [f"`{problem}`, skill:", _table(filled, groups)]
+    return "".join(f"{block}\n\n" for block in [*blocks, _below(filled)])
+
+
+def _table(filled: Filled, groups: Sequence[Group]) -> str:
+    rows = dict.fromkeys(row for group in groups for row in group.rows)
+    lines = []
+    for row in rows:
+        entries = [_entry(group, row, SKILL) for group in groups]
+        if any(e is not None and e.values and not _end(e) for e in entries):
+            lines.append([row, *(_text(filled, group, e) for group, e in zip(groups, entries, strict=True))])
+    for row in rows:
+        scores = [_entry(group, row, ENERGY_SCORE) for group in groups]
+        if any(e is not None and e.values and _end(e) for e in scores):
+            lines.append([f"*energy score of the {row}*", *("" if e is None else number(e.mean) for e in scores)])
+    return md_table(["model", *(group.name.partition(", ")[2] for group in groups)], lines)
+
+
+def _end(entry: Entry) -> bool:
+    """Whether it is one of the two references of skill."""
+    return entry.cell.model in (CLIMATOLOGY, INDEPENDENT_LAW) and entry.cell.part == TEST
+
+
+def _entry(group: Group, row: str, metric: str) -> Entry | None:
+    return next((e for e in group.row(row) if e.cell.metric == metric), None)
+
+
+def _text(filled: Filled, group: Group, entry: Entry | None) -> str:
+    """A number, in bold if it is the best of its column; empty where the table has no such cell."""
+    if entry is None:
+        return ""
+    if entry.mean is None:
+        return MISSING
+    text = mean_and_std(entry.mean, entry.std)
+    return f"**{text}**" if entry.cell.row in filled.best.get((group.name, entry.cell.column), ()) else text
+
+
+def _below(filled: Filled) -> str:
+    """How many cells are not run yet, and the command that makes them."""
+    entries = [e for e in filled.entries if e.cell.metric == ENERGY_SCORE]
+    missing = [e for e in entries if not e.values]
+    words = (
+        "Skill in the energy score on the test part: 0 for the climatology, 1 for the true law. Bold: the best of a "
+        "column; rows with drawn noise and the conditional mean do not compete."
+    )
+    if not missing:
+        return paragraph(words)
+    words += f" Not run yet are {len(missing)} of {len(entries)} rows of a problem and a K. This command makes them:"
+    return f"{paragraph(words)}\n\n    {command('table observation --run --device cuda --seeds 1')}"

@@ -1,0 +1,97 @@
+"""Score against the truncation K of the noise that is seen: from the climatology to the true law, a line per model."""
+
+from __future__ import annotations
+
+import math
+import re
+from typing import TYPE_CHECKING, Any
+
+from spdebench.paper.fill import Filled, Group
+from spdebench.paper.skill import CLIMATOLOGY, ENERGY_SCORE
+from spdebench.records.record import TEST
+from spdebench.records.summary import SKILL
+from spdebench.report.numbers import heading
+from spdebench.report.paper_figures.base import TITLE, Drawn, FindFolder, lacking, look
+from spdebench.report.style import GREY, INK, legend_below, new_figure, plain, styled
+from spdebench.training.law_rows import CONDITIONAL_MEAN, INDEPENDENT_LAW
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+CAPTION = (
+    "Skill (above: 0 for the climatology, 1 for the true law) and energy score (below: smaller is better) against what "
+    "is seen of the noise. Thin lines are networks that were trained with all noise seen and are given drawn noise."
+)
+ALL = "J"
+"""The K with which all of the noise is seen."""
+LOWEST = -0.25
+"""The lowest skill that is shown; worse ones stand at the edge."""
+ENDS: dict[str, dict[str, Any]] = {
+    CLIMATOLOGY: {"color": GREY, "linestyle": "--", "marker": ""},
+    INDEPENDENT_LAW: {"color": INK, "linestyle": "--", "marker": ""},
+    CONDITIONAL_MEAN: {"color": GREY, "linestyle": ":", "marker": ""},
+    "step": {"color": INK, "linestyle": "-", "marker": "s"},
+}
+
+
+def draw_observation(filled: Filled, folder: FindFolder) -> Drawn:
+    """From records alone; a problem is shown once a model has a skill there."""
+    problems: dict[str, dict[str, Group]] = {}
+    for group in filled.groups:
+        problem, seen = _place(group)
+        if any(e.values for e in group.entries.values() if e.cell.metric == SKILL):
+            problems.setdefault(problem, {})[seen] = group
+    missing = lacking(e for e in filled.entries if not e.values and e.cell.metric == ENERGY_SCORE)
+    return Drawn(_plot(filled, problems) if problems else None, missing, CAPTION)
+
+
+def _place(group: Group) -> tuple[str, str]:
+    """``phi41, seen=8`` -> problem and K."""
+    found = re.fullmatch(r"(.*), seen=(\w+)", group.name)
+    return (found[1], found[2]) if found else (group.name, "")
+
+
+@styled
+def _plot(filled: Filled, problems: dict[str, dict[str, Group]]) -> Figure:
+    levels = list(dict.fromkeys(_place(group)[1] for group in filled.groups))[::-1]
+    remark = "one point per K: seen=0 is u0 alone, seen=J all of the noise"
+    figure = new_figure(2.5 * len(problems) + 1.2, 5.4, plain(heading(filled), TITLE), remark)
+    panels = figure.subplots(2, len(problems), sharex=True, squeeze=False)
+    for column, (problem, groups) in zip(panels.T, problems.items(), strict=True):
+        for axes, metric in zip(column, (SKILL, ENERGY_SCORE), strict=True):
+            _lines(axes, groups, levels, metric)
+        column[0].set_title(plain(problem))
+        column[0].set_ylim(LOWEST - 0.05, 1.1)
+        column[1].set_ylim(bottom=0)
+        column[1].set_xticks(range(len(levels)), levels)
+        column[1].set_xlabel("seen $K$")
+    panels[0][0].set_ylabel("skill")
+    panels[1][0].set_ylabel("energy score")
+    legend_below(figure, *panels.flat, columns=4)
+    return figure
+
+
+def _lines(axes: Axes, groups: dict[str, Group], levels: list[str], metric: str) -> None:
+    """One line for each row that has a number."""
+    for row in dict.fromkeys(row for group in groups.values() for row in group.rows):
+        found = {
+            levels.index(level): entry
+            for level, group in groups.items()
+            for entry in group.row(row)
+            if entry.cell.metric == metric and entry.mean is not None and math.isfinite(entry.mean)
+        }
+        if not found:
+            continue
+        cell = next(iter(found.values())).cell
+        name = cell.part if cell.part == CONDITIONAL_MEAN else cell.model
+        thin = cell.part not in (TEST, CONDITIONAL_MEAN)
+        heights = {place: max(e.mean or 0.0, LOWEST) for place, e in found.items()}
+        if name == INDEPENDENT_LAW and ALL in groups:
+            heights[levels.index(ALL)] = 1.0 if metric == SKILL else 0.0  # the true law is a point
+        places = sorted(heights)
+        options = {"marker": "o", **look(name), **ENDS.get(name, {})}
+        axes.plot(
+            places, [heights[k] for k in places], label=plain(row), markersize=3 if thin else 4.5,
+            linewidth=0.7 if thin else 1.4, alpha=0.7 if thin else 1.0, **options,
+        )  # fmt: skip

@@ -1,0 +1,130 @@
+"""The true law as rows of a table: what a model that knows the law would score, and its mean as one answer.
+
+The record is like that of a run, with the model ``independent``:
+  scores                    64 further members of the true conditional law of each test input, scored against the stored
+                            members: the floor of every score of laws
+  shifts.conditional-mean   their mean as a point forecast, the floor of models that give one answer
+The further members have the numbers after the stored ones. They are solved when they are scored, and never stored.
+"""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from spdebench import spec
+from spdebench.data import Dataset, DatasetSpec
+from spdebench.errors import UserError, without_aliasing_warning
+from spdebench.metrics import Scores, law_scores
+from spdebench.metrics.law.members import MembersInBlocks
+from spdebench.noise import PartialNoise
+from spdebench.records import PartScores, Provenance, Record
+from spdebench.solvers import simulate
+from spdebench.tasks import Part, TaskSpec
+from spdebench.training.members import SEEN_NOISE, TEST_MEMBERS, true_members
+from spdebench.training.provenance import provenance
+from spdebench.training.scoring import metric_values, sample_errors
+
+INDEPENDENT_LAW = "independent"
+CONDITIONAL_MEAN = "conditional-mean"
+VERSION = 1
+"""Version of the measurement."""
+TOGETHER = {"cpu": 256, "cuda": 4096}
+"""Paths that are solved at a time."""
+
+
+@dataclass(frozen=True)
+class LawRowSpec:
+    """What the record depends on: the dataset, the number of its stored members, and the task."""
+
+    dataset: DatasetSpec
+    task: dict[str, Any]
+    members: int
+
+    @property
+    def model(self) -> str:
+        return INDEPENDENT_LAW
+
+    @property
+    def datasets(self) -> tuple[dict[str, Any], ...]:
+        return (self.dataset.to_dict(),)
+
+    @cached_property
+    def digest(self) -> str:
+        values = {"dataset": self.dataset.to_dict(), "members": self.members, "task": self.task}
+        return spec.digest({INDEPENDENT_LAW: VERSION, **values})
+
+    @property
+    def name(self) -> str:
+        return f"{INDEPENDENT_LAW}-{self.dataset.equation.name}-{self.digest}"
+
+
+class FurtherMembers(MembersInBlocks):
+    """Members first, .., first + m - 1 of the true law of each sample of a part; their mean is kept."""
+
+    def __init__(self, part: Part, first: int, members: int = TEST_MEMBERS, device: str = "cpu") -> None:
+        self.part, self.first, self.device = part, first, device
+        self.shape = (len(part), members, *part.shape)
+        self.mean = torch.zeros((len(part), *part.shape))
+
+    def read(self, inputs: slice) -> Tensor:
+        data = self.part.datasets[0].spec
+        members = self.shape[1]
+        samples = [int(s) for s in self.part.rows[0][inputs] for _ in range(members)]
+        numbers = tuple(range(self.first, self.first + members)) * (len(samples) // members)
+        size = TOGETHER[torch.device(self.device).type]
+        pieces = []
+        with without_aliasing_warning():
+            for start in range(0, len(samples), size):
+                some = slice(start, start + size)
+                partial = PartialNoise(data.seen or 0, numbers[some])
+                paths = simulate(data.equation, data.seed, samples[some], device=self.device, partial=partial)
+                pieces.append(self._thin(paths.u.float()))
+        out: Tensor = torch.cat(pieces).unflatten(0, (-1, members))
+        self.mean[inputs] = out.mean(1).cpu()
+        return out
+
+    def _thin(self, u: Tensor) -> Tensor:
+        """The frames and points of the part."""
+        steps = (slice(None, None, self.part.every), *(slice(None, None, self.part.stride),) * self.part.grid.dim)
+        return u[(slice(None), *steps)]
+
+
+def measure(wanted: LawRowSpec, dataset: Dataset, device: str = "cpu") -> Record:
+    """The record of the true law on the test part of a dataset with members."""
+    start = time.perf_counter()
+    task = spec.build(TaskSpec, wanted.task, "task")
+    rows = task.rows(len(dataset))["test"]
+    part = Part("test", [dataset], [rows], every=task.every, stride=task.stride, noise=SEEN_NOISE)
+    truth = true_members(part)
+    if truth is None or truth.shape[1] < wanted.members:
+        raise UserError(f"{dataset.path.name} needs {wanted.members} members; generate it with --members")
+    further = FurtherMembers(part, truth.shape[1], device=device)
+
+    def score(prediction: FurtherMembers | Tensor) -> Scores:
+        return law_scores(prediction, truth, part.grid, times=part.times, device=device)
+
+    law = score(further)
+    mean = score(further.mean.unsqueeze(1))
+    of_mean = PartScores(metric_values(mean), sample_errors(mean), wanted.datasets, part.name, len(part))
+    return Record(
+        digest=wanted.digest,
+        name=wanted.name,
+        model=INDEPENDENT_LAW,
+        config={},
+        datasets=wanted.datasets,
+        task=wanted.task,
+        parameters=0,
+        real_parameters=0,
+        scores=metric_values(law),
+        samples=sample_errors(law),
+        shifts={CONDITIONAL_MEAN: of_mean},
+        training_seconds=0.0,
+        measuring_seconds=round(time.perf_counter() - start, 3),
+        provenance=Provenance(**provenance(device)),
+    )

@@ -1,0 +1,111 @@
+"""The table of laws: skill is computed from three records, its data have members, and cheap runs come first."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from spdebench.campaign import plan
+from spdebench.campaign.needs import Needs
+from spdebench.metrics.law import terms
+from spdebench.paper.base import Cell
+from spdebench.paper.catalogue import table
+from spdebench.paper.fill import Filled, fill
+from spdebench.records import Record
+from spdebench.report.observation_table import observation_tables
+from spdebench.report.paper_figures import FIGURES
+from spdebench.training.law_rows import INDEPENDENT_LAW
+from tiny_tables import made_up
+
+
+@pytest.fixture(scope="module")
+def cells() -> list[Cell]:
+    return table("observation").cells(1)
+
+
+def scored(cells: list[Cell], wanted: dict[tuple[str, str], float]) -> dict[str, Record]:
+    """Records whose energy score is given by group and row."""
+    runs = {(c.group, c.row): c.runs[0] for c in cells}
+    parts = {(c.group, c.row): c.part for c in cells}
+    out: dict[str, Record] = {}
+    for place, value in wanted.items():
+        run, scores = runs[place], {"energy_score": {"value": value}}
+        changes: dict[str, Any] = {"scores": scores}
+        if parts[place] != "test":
+            changes = {"scores": {}, "shifts": {parts[place]: {"scores": scores}}}
+        out[run.digest] = made_up(run, 0.1, **changes)
+    return out
+
+
+def skills(filled: Filled, group: str) -> dict[str, float | None]:
+    return {e.cell.row: e.mean for e in filled.entries if (e.cell.group, e.cell.metric) == (group, "skill")}
+
+
+def test_skill_lies_between_climatology_and_the_true_law(cells):
+    law = "kpz, seen=8"
+    known = scored(
+        cells,
+        {
+            (law, "climatology"): 3.0,
+            (law, "independent ensemble"): 1.0,
+            (law, "FNO"): 1.5,
+            (law, "NSPDE, drawn noise"): 3.5,
+            ("kpz, seen=J", "climatology"): 4.0,
+            ("kpz, seen=J", "FNO"): 1.0,
+        },
+    )
+    filled = fill(table("observation"), known, 1)
+    found = skills(filled, law)
+    assert found["climatology"] == 0.0 and found["independent ensemble"] == 1.0
+    assert found["FNO"] == pytest.approx(0.75) and found["NSPDE, drawn noise"] == pytest.approx(-0.25)
+    assert found["step"] is None
+    assert filled.best[law, "skill"] == ("FNO",)  # the true law and drawn noise do not compete
+    assert skills(filled, "kpz, seen=J")["FNO"] == pytest.approx(0.75)  # the true law is a point and scores 0
+    page = observation_tables(known)
+    assert "| FNO | **0.750** | **0.750** | - | - |" in page and "`phi41`" not in page
+    drawn = FIGURES["observation"](filled, lambda run: None)
+    lines = {line.get_label(): list(line.get_ydata()) for line in drawn.figure.axes[0].get_lines()}
+    assert lines["FNO"] == pytest.approx([0.75, 0.75]) and lines["climatology"] == [0.0, 0.0]
+    assert lines["independent ensemble"] == [1.0, 1.0]
+
+
+def test_there_is_no_skill_before_both_references_have_a_record(cells):
+    law = "kpz, seen=8"
+    known = scored(cells, {(law, "climatology"): 3.0, (law, "FNO"): 1.5})
+    filled = fill(table("observation"), known, 1)
+    assert set(skills(filled, law).values()) == {None}
+    entry = next(e for e in filled.entries if (e.cell.group, e.cell.row, e.cell.metric) == (law, "FNO", "skill"))
+    assert entry.missing == 0  # the run of this row is made; it is another one that is missing
+
+
+def test_a_run_of_the_table_needs_members(cells, tmp_path):
+    chosen = [c for c in cells if c.group == "phi42, seen=2" and c.row == "FNO"]
+    (job,) = plan.jobs(chosen, {}, tmp_path)
+    assert job.members == 16 and job.spec.options["loss"] == "energy"
+    facts = plan.overview(chosen, [job], tmp_path)["datasets"]
+    samples, members = facts["missing"]
+    assert "seen2" in samples and "-members16-" in members
+    path = 4 * 26 * 32 * 32
+    assert facts["bytes"] == 1200 * (3 * path + path // 26) + 180 * 15 * path
+
+
+def test_drawn_noise_is_another_score_of_the_run_that_saw_everything(cells):
+    own = {c.runs[0].digest for c in cells if c.group == "phi41, seen=J" and c.row == "FNO"}
+    drawn = [c for c in cells if c.group == "phi41, seen=2" and c.row == "FNO, drawn noise"]
+    assert {c.runs[0].digest for c in drawn} == own and {c.part for c in drawn} == {"seen=2"}
+    assert drawn[0].shift.seen == 2 and drawn[0].members == 64
+
+
+def test_one_dimension_comes_first(cells, tmp_path):
+    jobs = plan.jobs([c for c in cells if c.model in ("climatology", "fno", INDEPENDENT_LAW)], {}, tmp_path, "cuda")
+    order = Needs({}, thrifty=True).ordered(jobs)
+    planes = [job.spec.datasets[0]["equation"] in ("phi42", "nse") for job in order]
+    assert planes == sorted(planes)
+    lines = [job.trained for job, plane in zip(order, planes, strict=True) if not plane]
+    assert lines == sorted(lines)  # without training first
+
+
+def test_the_notes_state_the_nominal_coverage():
+    i, j = terms.interval_ranks(64, 0.9)
+    assert f"{(j - i) / 65:.3f}" in table("observation").notes[-1]
