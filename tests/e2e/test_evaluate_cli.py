@@ -168,3 +168,22 @@ def test_runs_and_predictions_are_shown_in_one_layout(run, data, capsys):
     assert call("evaluate", "prediction.npy", "--truth", data, "--run", run.path, "--metrics", "rel_l2") == 0
     of_prediction = capsys.readouterr().out.splitlines()
     assert of_run[1:4] == of_prediction[1:4] and of_run[1].split() == ["metric", "value", "low", "high"]
+
+
+def test_members_of_a_law_are_drawn_written_and_scored(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    eq = sb.equation("phi41", **SMALL, kappa=0.1)
+    data = sb.generate(eq, n=40, seen=2, members=8, out="data")
+    assert call("train", "deeponet", data, "seen=2", "loss=energy", "width=8", "epochs=1", "batch_size=14") == 0
+    assert "energy_score" in capsys.readouterr().out
+    (folder,) = Path("runs").iterdir()
+    assert call("predict", folder, data, "--members", "6", "--out", "m.npy", "--json") == 0
+    assert json.loads(capsys.readouterr().out)["shape"] == [6, 6, 11, 16]
+    assert call("evaluate", "m.npy", "--truth", data, "--run", folder, "--json") == 0
+    _, found = scores(capsys)
+    assert {"energy_score", "crps", "coverage_90"} <= set(found)
+    assert call("evaluate", folder, "--metrics", "crps,rel_l2", "--json") == 0
+    assert list(scores(capsys)[1]) == ["crps", "rel_l2"]
+    assert call("predict", folder, data, "--members", "-1", "--out", "n.npy") == 2
+    assert call("train", "nors", data, "seen=2", "loss=energy") == 2
+    assert "'nors' are too costly; models that do: " in capsys.readouterr().err

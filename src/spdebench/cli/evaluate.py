@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -15,7 +15,6 @@ from spdebench.files import plain_name
 
 if TYPE_CHECKING:
     from spdebench.metrics import Scores
-    from spdebench.metrics.evaluate import Choice
     from spdebench.training import Run
 
 
@@ -48,13 +47,12 @@ def evaluate(
     as_json: Json = False,
 ) -> None:
     """Score a prediction with all metrics and confidence intervals, or show the scores of a run."""
-    from spdebench.metrics.evaluate import choose
     from spdebench.training import open_run
 
     if not prediction.exists():
         raise UserError(f"no such file or folder: {prediction}")
     chosen = metrics if metrics in GROUPS else [name.strip() for name in metrics.split(",") if name.strip()]
-    choose(chosen)  # an unknown metric is an error before anything is computed or written
+    _labels(chosen)  # an unknown metric is an error before anything is computed or written
     if prediction.is_dir():
         if rows or no_t0 or floors or run:
             raise UserError("--rows, --no-t0, --floors and --run are for a prediction, not for a run's folder")
@@ -80,7 +78,7 @@ def evaluate(
 
 # --- a prediction -------------------------------------------------------------------------------------------------
 def _of_prediction(
-    prediction: Path, truth: Path, rows: str, metrics: Choice | Sequence[Choice], no_t0: bool, floors: bool, js: bool
+    prediction: Path, truth: Path, rows: str, metrics: str | list[str], no_t0: bool, floors: bool, js: bool
 ) -> None:
     """Print the scores of a predicted u, with reference values if ``floors``."""
     from spdebench.data import open_dataset
@@ -115,19 +113,26 @@ def _of_prediction(
 
 
 def _of_prediction_by_run(
-    file: Path, truth: Path, run: Run, name: str, rows: str, metrics: Choice | Sequence[Choice], js: bool
+    file: Path, truth: Path, run: Run, name: str, rows: str, metrics: str | list[str], js: bool
 ) -> None:
     """Print the scores of what ``spdebench predict`` wrote for a part of a dataset."""
     from spdebench.data import open_dataset
     from spdebench.data.predictions import parse_rows, read_array
     from spdebench.metrics import evaluate as score
+    from spdebench.training.members import score_law
     from spdebench.training.unseen import describe, run_part
 
     dataset = open_dataset(truth)
     part = run_part(run, dataset, name, parse_rows(rows, len(dataset)) if rows else None)
     if file.suffix == ".parquet":
         raise UserError("--run is for a .npy file from 'spdebench predict', not for a dataset")
-    scores = score(read_array(file, 16 * part.u.numel()), part.u, part.grid, metrics=metrics, times=part.times)
+    array = read_array(file, 16 * part.u.numel())
+    if array.ndim == 3 + part.grid.dim:
+        law = score_law(part, array)
+        assert law is not None
+        scores = law if isinstance(metrics, str) else replace(law, scores={name: law[name] for name in metrics})
+    else:
+        scores = score(array, part.u, part.grid, metrics=metrics, times=part.times)
     what = {"prediction": str(file), "run": run.name, "part": part.name, "n": len(part)}
     _print(what, describe(part), _rows(scores), scores.skipped, js)
 
@@ -137,7 +142,7 @@ def _of_run(
     run: Run,
     truth: Path | None,
     name: str,
-    metrics: Choice | Sequence[Choice],
+    metrics: str | list[str],
     label: str,
     device: str,
     js: bool,
@@ -145,8 +150,9 @@ def _of_run(
     """Print the scores of a run on its own test part, or on a part of another dataset, which its record then has."""
     from spdebench.data import open_dataset
     from spdebench.data.generate import check_device
+    from spdebench.metrics import LAW_METRICS
     from spdebench.metrics import evaluate as score
-    from spdebench.metrics.evaluate import DEFAULT, choose
+    from spdebench.metrics.evaluate import DEFAULT
     from spdebench.tasks.split import LEAST_SCORED
     from spdebench.training import score_on
     from spdebench.training.scoring import check_part, predict_part
@@ -171,8 +177,9 @@ def _of_run(
             )
     kept = part is not None and (bool(given) or part.name not in ("train", "val"))  # in the record of the run
     names = tuple(found) or (DEFAULT if kept else ())
-    wanted = names or DEFAULT if metrics == "default" else tuple(m.label for m in choose(metrics)[0])
-    if missing := [m for m in wanted if m not in names and m not in skipped]:
+    wanted = names or DEFAULT if metrics == "default" else _labels(metrics)
+    of_law = [m for m in wanted if m in LAW_METRICS]
+    if missing := [m for m in wanted if m not in names and m not in skipped and m not in of_law]:
         used = part or own_test_part(run, truth, f"{run.name} has no stored score '{missing[0]}'; computing it")
         prediction: Any = run.predictions if part is None else None
         if prediction is None:
@@ -183,11 +190,25 @@ def _of_run(
     if part is not None and kept:
         entry = score_on(run, part, label, device=device)
         found |= {m: {"metric": m, **asdict(value)} for m, value in entry.scores.items()}
+    for name in of_law:
+        if name not in found and name not in skipped:
+            reason = known.skipped.get(name, "a law is scored on a task with seen=K, see docs/law.md")
+            raise UserError(f"{run.name} has no score '{name}': {reason}")
     what = {"run": run.name, "part": part.name if part else "test", "n": len(part or range(known.counts["samples"]))}
     _print(what, text, [found[m] for m in wanted if m in found], skipped, js)
     shifts = [each for each in run.record.shifts if each != label]
     if shifts and not js:
         typer.echo(one_line(f"also scored on: {', '.join(shifts)} (in {run.file('record.json')})"))
+
+
+def _labels(metrics: str | list[str]) -> tuple[str, ...]:
+    """The names of the metrics with their options, in the order asked for; those of a law are taken as they are."""
+    from spdebench.metrics import LAW_METRICS
+    from spdebench.metrics.evaluate import choose
+
+    if isinstance(metrics, str) or not metrics:
+        return tuple(m.label for m in choose(metrics)[0])
+    return tuple(m if m in LAW_METRICS else choose([m])[0][0].label for m in metrics)
 
 
 # --- output -------------------------------------------------------------------------------------------------------

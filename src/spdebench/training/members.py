@@ -7,6 +7,9 @@ is drawn from its true law. Any other model makes a point forecast, a law of one
 
 from __future__ import annotations
 
+from pathlib import Path
+from typing import Any
+
 import numpy as np
 import torch
 from torch import Tensor
@@ -16,7 +19,9 @@ from spdebench.metrics import Scores, law_scores
 from spdebench.metrics.law.members import MembersInBlocks
 from spdebench.metrics.law.names import MEMBERS
 from spdebench.models import OperatorModel
+from spdebench.models.base import evaluation_batch
 from spdebench.noise import UnseenNoise
+from spdebench.progress import Progress
 from spdebench.tasks import Batch, Part
 
 TEST_MEMBERS = MEMBERS
@@ -68,6 +73,18 @@ class DrawnMembers(MembersInBlocks):
         return out
 
 
+def write_members(drawn: DrawnMembers, file: Path, *, progress: bool | None = None) -> None:
+    """Draw all members and write them as a .npy file, float32 (N m T X..), a few inputs at a time."""
+    out = np.lib.format.open_memmap(file, "w+", np.float32, drawn.shape)
+    size = max(1, evaluation_batch(drawn.part.shape) // drawn.members)
+    with Progress(drawn.shape[0], "samples with members", enabled=progress) as bar:
+        for start in range(0, drawn.shape[0], size):
+            rows = slice(start, min(start + size, drawn.shape[0]))
+            out[rows] = drawn.read(rows).cpu().numpy()
+            bar.advance(rows.stop - rows.start)
+    out.flush()
+
+
 class TrueMembers(MembersInBlocks):
     """The stored members of the conditional law for the samples of a part, at its frames and points."""
 
@@ -91,21 +108,23 @@ def true_members(part: Part) -> TrueMembers | None:
     return TrueMembers(part) if np.array_equal(part.rows[0], inputs) else None
 
 
-def score_law(model: OperatorModel, part: Part, prediction: Tensor | DrawnMembers) -> Scores | None:
-    """The scores of a law: those of drawn members, or of a prediction (N T X..) as a law of one member.
+def score_law(
+    part: Part,
+    prediction: Tensor | np.ndarray | DrawnMembers,
+    device: torch.device | str = "cpu",
+    *,
+    one_answer: bool = False,
+) -> Scores | None:
+    """The scores of members (N m T X..), or of a prediction (N T X..) as a law of one member.
 
-    The truth are the stored members of the conditional law. Without them drawn members are scored against the samples,
-    with fewer scores, and a point forecast is not scored as a law: None. In a task whose ``seen`` is all of the noise
-    the law is a point, and the sample itself is the truth.
+    The truth are the stored members of the conditional law. Without them members are scored against the samples, with
+    fewer scores, and a prediction is not scored as a law: None. Where the given noise leaves ``one_answer`` the law is
+    a point, and the sample itself is the truth.
     """
-    truth: TrueMembers | Tensor | None = true_members(part)
-    one_answer = model.setting.seen is not None and not model.setting.partial
-    if truth is None and isinstance(prediction, Tensor) and not one_answer:
+    truth = true_members(part)
+    point = len(prediction.shape) == 2 + part.grid.dim
+    if truth is None and point and not one_answer:
         return None
-    return law_scores(
-        prediction.unsqueeze(1) if isinstance(prediction, Tensor) else prediction,
-        part.u.unsqueeze(1) if truth is None else truth,
-        part.grid,
-        times=part.times,
-        device=model.device,
-    )
+    known: Any = part.u.unsqueeze(1) if truth is None else truth
+    members: Any = prediction[:, None] if point and not isinstance(prediction, DrawnMembers) else prediction
+    return law_scores(members, known, part.grid, times=part.times, device=device)

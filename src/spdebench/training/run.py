@@ -203,7 +203,7 @@ class Run(Displayed):
             raise UserError(f"{self.name}: members must be at least 1, got {members}")
         start, noise = (torch.as_tensor(np.asarray(a), dtype=torch.float32) for a in (u0, dw_seen))
         self._check(tuple(start.shape), tuple(noise.shape))
-        model, completed_by = self.model.to(device), self._completion(seen)
+        model, completed_by = self.model.to(device), self.completion(seen)
         known = self.task_setting.equation
         out = np.empty((len(noise), members, *noise.shape[1:]), dtype=np.float32)
         size = max(1, evaluation_batch(tuple(noise.shape[1:])) // members)
@@ -214,8 +214,11 @@ class Run(Displayed):
             out[rows] = draw(model, batch, members, seed, numbers, completed_by).cpu().numpy()
         return out
 
-    def _completion(self, seen: int | None) -> UnseenNoise | None:
-        """The law of the unseen noise, if this is a model of the path; None if the model draws members itself."""
+    def completion(self, seen: int | None) -> UnseenNoise | None:
+        """The law of the unseen noise, if this is a model of the path; None if the model draws members itself.
+
+        A run that can do neither is refused in one line.
+        """
         setting = self.task_setting
         if self.model.draws_members:
             if seen not in (None, setting.seen):

@@ -66,9 +66,11 @@ def score_part(model: OperatorModel, part: Part) -> Tested:
     """
     if not draws_for(model, part):
         prediction = predict_part(model, part)
-        return Tested(prediction, _joined(_point_scores(model, part, prediction), score_law(model, part, prediction)))
+        all_seen = model.setting.seen is not None and not model.setting.partial
+        law = score_law(part, prediction, model.device, one_answer=all_seen)
+        return Tested(prediction, _joined(_point_scores(model, part, prediction), law))
     drawn = DrawnMembers(model, part)
-    law = score_law(model, part, drawn)
+    law = score_law(part, drawn, model.device)
     return Tested(drawn.mean, _joined(_point_scores(model, part, drawn.mean), law), drawn.shown)
 
 
