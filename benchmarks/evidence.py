@@ -1,7 +1,7 @@
 """Evidence for what `explanations.toml` says: the same models on our data and on data nearer to the authors' code.
 
     python benchmarks/evidence.py [kdv-cylindrical kdv-q nse] [--n 400] [--train fno dlr-net] [--epochs 200] [--out ...]
-    python benchmarks/evidence.py lag wno wave phi42 phi43 kdv-decay step-kdv
+    python benchmarks/evidence.py lag wno wave wave-modes aliasing phi42 phi43 kdv-decay step-kdv
 
 Prints, and writes as CSV, one row a figure; models, ``solver`` and spreads are relative L2 on the test part. A sample
 of nse costs as much as forty of kdv: there n/2 are made. ``--train`` adds networks on kdv with 16 points and no larger
@@ -17,12 +17,14 @@ lag: what it costs to see every increment a step late, as the authors' controlle
 
 wno (ten minutes): its validation on a small phi41 in our units of noise and solution, and in those of the data.
 
-wave (six minutes), phi42 (two), phi43: what a network cannot tell because of its size, without training it. FNO's lift
-makes ``width`` numbers of the noise of all frames at a point: ``unseen`` is what the best ones leave of the linear
-solution. ``outside`` is the part of u - E u in modes that the layers leave out, ``filter`` the error of the best
-periodic convolution with the kept modes, fitted on one half of the samples and tested on the other. wave and kdv-decay
-(eight minutes) train small networks: error of the last epoch and best validation. The reference's loss is a sum over
-the batch, ours a mean: to Adam that is the same, but its decay is ours divided by the batch.
+aliasing: the spread of phi41 with Dirichlet boundary and J = 256 on a few numbers of points.
+
+wave (six minutes), wave-modes, phi42 (two), phi43: what a network cannot tell because of its size, without training
+it. FNO's lift makes ``width`` numbers of the noise of all frames at a point: ``unseen`` is what the best ones leave
+of the linear solution. ``outside`` is the part of u - E u in modes that the layers leave out, ``filter`` the error of
+the best periodic convolution with the kept modes, fitted on one half of the samples and tested on the other. wave and
+kdv-decay (eight minutes) train small networks: error of the last epoch and best validation. The reference's loss is a
+sum over the batch, ours a mean: to Adam that is the same, but its decay is ours divided by the batch.
 """
 
 from __future__ import annotations
@@ -232,6 +234,21 @@ def size_on_wave(folder: Path) -> Iterator[dict[str, Any]]:
     yield from briefly("wave", "fno", task, {"width": 16}, 60)
 
 
+def modes_on_wave(folder: Path, n: int = 60) -> Iterator[dict[str, Any]]:
+    for boundary in ("periodic", "dirichlet"):
+        for j in (32, 64, 128, 256):
+            eq = Wave(truncation=j, boundary=boundary)
+            u = simulate(eq, 0, range(n)).u.double()
+            yield facts("wave-modes", boundary, eq, n, "outside |k| < 32", outside(u, (eq.frames, 31)))
+
+
+def points_at_256(folder: Path, n: int = 100) -> Iterator[dict[str, Any]]:
+    for points in (127, 128, 129):
+        eq = Phi41(sigma=1.0, boundary="dirichlet", truncation=256, points=points)
+        u = simulate(eq, 0, range(n)).u.double()[:, 1:]
+        yield facts("aliasing", "dirichlet", eq, n, "s.d. of u", float((u - u.mean(0)).square().mean().sqrt()))
+
+
 def decay_on_kdv(folder: Path) -> Iterator[dict[str, Any]]:
     task = made(KdV(points=POINTS, truncation=POINTS), 400, folder)
     for name in ("fno", "dlr-net"):
@@ -290,6 +307,8 @@ ALONE = {
     "lag": late_noise,
     "wno": units_of_wno,
     "wave": size_on_wave,
+    "wave-modes": modes_on_wave,
+    "aliasing": points_at_256,
     "phi42": modes_on_phi42,
     "phi43": size_on_phi43,
     "kdv-decay": decay_on_kdv,

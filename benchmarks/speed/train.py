@@ -2,6 +2,7 @@
 
 plain     batches copied from the host, features computed for each batch, every operation of torch launched on its own,
           the loss read back after every step; the same network, loss and optimiser
+compiled  plain, with the network compiled by torch.compile (on request: compiling takes up to minutes a model)
 alone     our loop: data on the device, features kept, the step replayed as a CUDA graph, one synchronisation per epoch
 together  the same in several processes at once (on a GPU best under the vendor's multi-process service)
 
@@ -16,12 +17,13 @@ import statistics
 import tempfile
 import time
 import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
 
 import torch
+from torch import Tensor
 
 from spdebench.accel import without_kernels
 from spdebench.data import generate
@@ -44,9 +46,12 @@ ENDLESS: dict[str, Any] = {"epochs": 1000, "early_stop_patience": 0}
 
 
 def bench(
-    names: Sequence[str] = (), *, device: str = "cuda", together: int = 8, samples: int = 1200
+    names: Sequence[str] = (), *, device: str = "cuda", together: int = 8, samples: int = 1200, compiled: bool = False
 ) -> list[dict[str, Any]]:
-    """One row per model: ms per epoch (plain, alone, and together: wall time / epochs of all), gain, and errors."""
+    """One row per model: ms per epoch (plain, alone, and together: wall time / epochs of all), gain, and errors.
+
+    ``compiled`` adds plain training of the compiled network.
+    """
     chosen = list(names) or _trained()
     for name in chosen:
         if not MODELS[name].trainable:
@@ -57,9 +62,12 @@ def bench(
         rows = []
         for name in chosen:
             with without_kernels():
-                plain = _plain(name, task, device)
+                times = {"plain": _plain(name, task, device)}
+                if compiled:
+                    times["compiled"] = _plain(name, task, device, compiled=True)
+                    torch.compiler.reset()
             alone, fit = _alone(name, task, device)
-            rows.append({"model": name, "plain": plain, "alone": alone, "val": fit.log[-1]["val"], "graph": fit.graph})
+            rows.append({"model": name, **times, "alone": alone, "val": fit.log[-1]["val"], "graph": fit.graph})
             del fit
             release(device)
         shared = _together(chosen, path, device, together) if together > 1 else [row["alone"] for row in rows]
@@ -75,11 +83,12 @@ def _trained() -> list[str]:
 
 
 # --- plain --------------------------------------------------------------------------------------------------------
-def _plain(name: str, task: Task, device: str) -> float:
+def _plain(name: str, task: Task, device: str, *, compiled: bool = False) -> float:
     """ms per epoch, steps and validation, extrapolated from a few steps."""
     run = identify(name, task, {}, ENDLESS)
     model, options = run.build().to(device), run.train_options
     calibrate(model, prepare_part(model, task.train))
+    network: Callable[[Any], Tensor] = torch.compile(model) if compiled else model
     optimiser = adam(model, options.learning_rate, options.weight_decay, torch.device(device))
     assert options.loss != "energy"
     loss = RelativeLoss(options.loss, model.setting.grid, torch.device(device))
@@ -89,7 +98,7 @@ def _plain(name: str, task: Task, device: str) -> float:
         target = task.train.u[rows].to(device)
         features = model.prepare(task.train.batch(rows).to(device))
         optimiser.zero_grad()
-        value = loss(model(features), target, loss.scale(target))
+        value = loss(network(features), target, loss.scale(target))
         value.backward()
         if options.clip_norm:
             torch.nn.utils.clip_grad_norm_(model.parameters(), options.clip_norm)
@@ -102,17 +111,21 @@ def _plain(name: str, task: Task, device: str) -> float:
 
     steps()
     each = timed(steps, device)[1] / len(order)
-    return 1e3 * (each * math.ceil(len(task.train) / options.batch_size) + _plain_validation(model, task, loss, device))
+    return 1e3 * (
+        each * math.ceil(len(task.train) / options.batch_size) + _plain_validation(model, network, task, loss, device)
+    )
 
 
 @torch.no_grad()
-def _plain_validation(model: OperatorModel, task: Task, loss: RelativeLoss, device: str) -> float:
+def _plain_validation(
+    model: OperatorModel, network: Callable[[Any], Tensor], task: Task, loss: RelativeLoss, device: str
+) -> float:
     def once() -> None:
         for start in range(0, len(task.val), 100):
             rows = slice(start, start + 100)
             target = task.val.u[rows].to(device)
             features = model.prepare(task.val.batch(rows).to(device))
-            float((loss.errors(model(features), target) * loss.scale(target)).sum())
+            float((loss.errors(network(features), target) * loss.scale(target)).sum())
 
     model.eval()
     once()

@@ -100,6 +100,7 @@ def train(
     names: Annotated[list[str] | None, typer.Argument(help="Models; by default all that are trained.")] = None,
     together: Annotated[int, typer.Option(help="Number of runs at the same time.")] = 8,
     samples: Annotated[int, typer.Option("-n", help="Samples; 1200 is the paper's.")] = 1200,
+    compiled: Annotated[bool, typer.Option("--compile", help="Plain training with torch.compile too.")] = False,
     out: Annotated[Path | None, typer.Option(help="Write the table as CSV too.")] = None,
     device: Device = "cuda",
     as_json: Json = False,
@@ -110,7 +111,7 @@ def train(
         raise UserError(f"at least 1 run at once and 100 samples are needed, got {together} and {samples}")
     for name in names or []:
         MODELS[name]
-    rows = bench_training(names or [], device=device, together=together, samples=samples)
+    rows = bench_training(names or [], device=device, together=together, samples=samples, compiled=compiled)
     if out:
         import pandas as pd  # slow to import
 

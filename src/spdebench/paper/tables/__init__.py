@@ -1,6 +1,7 @@
 """The core leaderboard, the paper's tables and two more of ours, in the order in which they are worth filling."""
 
 from spdebench.paper.tables import (
+    changed_settings,
     core,
     fourier_haar,
     metrics_regular,
@@ -35,4 +36,5 @@ PAPER_TABLES = (
     phi42_grid.NSPDE,
     phi42_grid.NSPDE_S,
     phi41_forms.TABLE,
+    changed_settings.TABLE,
 )
