@@ -69,8 +69,8 @@ class Chromium:
             self._read()
 
     def evaluate(self, expression: str) -> Any:
-        """The value of a JavaScript expression."""
-        answer = self._call("Runtime.evaluate", expression=expression, returnByValue=True)
+        """The value of a JavaScript expression; of a promise, what it becomes."""
+        answer = self._call("Runtime.evaluate", expression=expression, returnByValue=True, awaitPromise=True)
         if "exceptionDetails" in answer:
             raise AssertionError(answer["exceptionDetails"]["exception"].get("description"))
         return answer["result"].get("value")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import math
 import re
@@ -17,20 +18,29 @@ from chromium import Chromium
 from fake_records import EVIL, dataset, fake_records, hostile_records, record
 from html_check import Page, text
 from spdebench.report.site import build, build_site
+from submitted import scored, write_submission_folder
+from tiny_tables import made_up, tiny_table
+
+ROOT = Path(__file__).parents[2]
 
 
 @pytest.fixture(scope="module")
 def site(tmp_path_factory) -> Path:
-    """The made-up records and hostile ones, and on the last problem two that diverged, in one site."""
+    """Made-up records and hostile ones, on the last problem two that diverged, a table and submissions in one site."""
     data = dataset(16, 0.0)
     lost = [
         record(f"lost-{v}", data, digest=d * 10, scores={"rel_l2": {"value": v}})
         for d, v in (("1", math.nan), ("2", math.inf))
     ]
     records = fake_records() | hostile_records() | {entry.digest: entry for entry in lost}
+    small = tiny_table()
+    records |= {run.digest: made_up(run, 0.1) for cell in small.cells(1) for run in cell.runs}
+    base = tmp_path_factory.mktemp("site")
+    write_submission_folder(base / "in" / "good", tuple(scored(seed=k, again=0.25) for k in range(3)))
+    write_submission_folder(base / "in" / "late", (scored(value=0.5, hidden=False),))
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(build, "TABLES", ())
-        return build_site(records, tmp_path_factory.mktemp("site") / "site").parent
+        patch.setattr(build, "TABLES", (small,))
+        return build_site(records, base / "site", submissions=base / "in").parent
 
 
 def leading(cell: str) -> float:
@@ -159,9 +169,11 @@ def test_filters_choose(view, site):
     assert view.evaluate(heads % "corr") and not view.evaluate(heads % "mse")
 
 
-def shown_pages(site: Path) -> list[Path]:
-    runs = sorted((site / "runs").glob("*.html"))[:5]
-    return [site / "index.html", site / "boards" / "index.html", *sorted((site / "datasets").glob("*.html")), *runs]
+def shown_pages(site: Path, most: int = 5) -> list[Path]:
+    """The pages that there is one of, and a few of each other kind."""
+    several = [path for kind in ("datasets", "runs") for path in sorted((site / kind).glob("[!i]*.html"))[:most]]
+    names = ("index", "boards/index", "tables/index", "tables/tiny", "datasets/index", "submissions/good")
+    return [*(site / f"{name}.html" for name in names), *several]
 
 
 WIDE = "document.documentElement.scrollWidth - document.documentElement.clientWidth"
@@ -201,15 +213,32 @@ CONTRAST = """(() => {
   return found; })()"""
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_words_can_be_read_in_both_schemes(view, site, scheme):
-    view.look(1280, scheme=scheme)
-    for path in shown_pages(site)[:6]:
+AXE = ROOT / "tests" / "vendor" / "axe-core" / "axe.min.js"
+VIOLATIONS = """axe.run(document, {resultTypes: ['violations'], elementRef: false}).then(found => found.violations.map(
+  v => `${v.impact} ${v.id}: ${v.nodes[0].html.slice(0, 200)} (${v.nodes[0].failureSummary})`))"""
+
+
+@pytest.mark.parametrize(("scheme", "width"), [("light", 1280), ("dark", 400)])
+def test_everybody_can_read_the_pages(view, site, scheme, width):
+    """axe-core finds nothing, and all words, also those of drawings, stand out from what is behind them."""
+    view.look(width, scheme=scheme)
+    for path in shown_pages(site, 1):
         view.goto(path)
         dark = view.evaluate("getComputedStyle(document.body).backgroundColor") == "rgb(21, 24, 27)"
         assert dark == (scheme == "dark")
         ratios = view.evaluate(CONTRAST)
         assert len(ratios) > 5 and min(ratios.values()) >= 4.5, (path, {k: v for k, v in ratios.items() if v < 4.5})
+        view.evaluate(AXE.read_text(encoding="utf-8"))
+        assert view.evaluate(VIOLATIONS) == [], path
+
+
+def test_axe_is_the_file_that_its_note_names_and_finds_what_is_wrong(view, site):
+    assert hashlib.sha256(AXE.read_bytes()).hexdigest() in AXE.with_name("README.md").read_text(encoding="utf-8")
+    view.goto(site / "submissions" / "late.html")
+    view.evaluate("document.querySelector('main').insertAdjacentHTML('beforeend', '<select></select>')")
+    view.evaluate(AXE.read_text(encoding="utf-8"))
+    (line,) = view.evaluate(VIOLATIONS)
+    assert line.startswith("critical select-name: <select>")
 
 
 def test_the_keyboard_reaches_links_heads_and_boxes(view, site):
@@ -237,6 +266,8 @@ def test_links_lead_to_their_section(view, site):
 def test_hostile_words_are_words(view, site):
     view.goto(site / "boards" / "index.html")
     assert EVIL.split("'")[0] in view.evaluate("document.getElementById('board').innerText")
-    for path in (site / "runs").glob("*.html"):
+    hostile = [path for path in (site / "runs").glob("*.html") if "onerror" in path.read_text(encoding="utf-8")]
+    assert len(hostile) == 3
+    for path in hostile:
         view.goto(path)
     assert view.evaluate("document.images.length") == 0  # and `view` has seen no dialog
