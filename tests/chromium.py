@@ -56,11 +56,13 @@ class Chromium:
         shutil.rmtree(self._folder, ignore_errors=True)
 
     # --- what a test does -----------------------------------------------------------------------------------------
-    def look(self, width: int, height: int = 900, scheme: str = "light") -> None:
-        """Set the size of the window and the reader's colour scheme."""
+    def look(self, width: int, height: int = 900, scheme: str = "light", motion: str = "no-preference") -> None:
+        """Set the size of the window, and which colour scheme and how much motion the reader asks for."""
         size = {"width": width, "height": height, "deviceScaleFactor": 1, "mobile": False}
         self._call("Emulation.setDeviceMetricsOverride", **size)
-        self._call("Emulation.setEmulatedMedia", features=[{"name": "prefers-color-scheme", "value": scheme}])
+        asked = {"prefers-color-scheme": scheme, "prefers-reduced-motion": motion}
+        features = [{"name": name, "value": value} for name, value in asked.items()]
+        self._call("Emulation.setEmulatedMedia", features=features)
 
     def goto(self, path: Path) -> None:
         self._loaded = False
@@ -83,9 +85,10 @@ class Chromium:
         for kind in ("rawKeyDown", "keyUp"):
             self._call("Input.dispatchKeyEvent", type=kind, key=key, windowsVirtualKeyCode=code)
 
-    def screenshot(self, path: Path, whole: bool = False) -> None:
+    def screenshot(self, whole: bool = False) -> bytes:
+        """What the window shows, as PNG."""
         answer = self._call("Page.captureScreenshot", format="png", captureBeyondViewport=whole)
-        path.write_bytes(base64.b64decode(answer["data"]))
+        return base64.b64decode(answer["data"])
 
     # --- the pipe: JSON documents with a zero byte after each -----------------------------------------------------
     def _call(self, method: str, **values: Any) -> dict[str, Any]:

@@ -8,6 +8,7 @@ import math
 import re
 import shutil
 import subprocess
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -239,6 +240,27 @@ def test_axe_is_the_file_that_its_note_names_and_finds_what_is_wrong(view, site)
     view.evaluate(AXE.read_text(encoding="utf-8"))
     (line,) = view.evaluate(VIOLATIONS)
     assert line.startswith("critical select-name: <select>")
+
+
+@pytest.mark.parametrize("motion", ["no-preference", "reduce"])
+def test_the_animation_plays_unless_less_motion_is_asked_for(view, site, motion):
+    """The checkbox changes what is shown, by keyboard too; a still picture stays the same."""
+    view.look(1280, motion=motion)
+    view.goto(site / "index.html")
+    for pressed in (False, True):
+        plays = pressed == (motion == "reduce")
+        shown = view.evaluate("['.moving', '.still'].map(n => getComputedStyle(document.querySelector(n)).display)")
+        assert [each != "none" for each in shown] == [plays, not plays]
+        view.evaluate("document.querySelector('.film svg').scrollIntoView()")
+        time.sleep(0.1)
+        first = view.screenshot()
+        time.sleep(0.25)
+        assert (view.screenshot() != first) == plays
+        view.evaluate("document.getElementById('film').focus({preventScroll: true})")
+        view.press(" ", 32)
+    assert view.evaluate("document.querySelector('.film label').innerText") == (
+        "Play the animation" if motion == "reduce" else "Still picture"
+    )
 
 
 def test_the_keyboard_reaches_links_heads_and_boxes(view, site):

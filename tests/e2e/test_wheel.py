@@ -15,7 +15,7 @@ import pytest
 from spdebench.version import __version__
 
 ROOT = Path(__file__).parents[2]
-DATA_FILES = ("py.typed", "*.csv", "*.toml", "*.html", "*.css", "*.js")
+DATA_FILES = ("py.typed", "*.csv", "*.toml", "*.html", "*.css", "*.js", "*.png")
 VERBS = """
 import sys
 from pathlib import Path

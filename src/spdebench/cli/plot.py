@@ -9,9 +9,12 @@ from typing import Annotated
 import typer
 
 from spdebench import spec
-from spdebench.cli.output import KnownRecords, SpecFields, at_least_one, in_a_folder, print_table
+from spdebench.cli.output import KnownRecords, SpecFields, at_least_one, in_a_folder, print_table, size
 from spdebench.errors import UserError, unknown
 from spdebench.registry import command
+
+ANIMATION = "animation"
+"""The kind of plot that moves."""
 
 
 def plot(
@@ -19,21 +22,21 @@ def plot(
     target: Annotated[
         str,
         typer.Argument(
-            help="A dataset file; a study: the equation's name; a picture of a law: a run's folder; a figure of runs: "
-            "nothing."
+            help="A dataset file; a study or animation: the equation's name; a picture of a law: a run's folder; a "
+            "figure of runs: nothing."
         ),
     ] = "",
     overrides: SpecFields = None,
     out: Annotated[
         Path | None,
         typer.Option(
-            callback=in_a_folder, help="PNG, SVG or PDF file; by default KIND-TARGET.png in the current folder."
+            callback=in_a_folder, help="PNG, SVG, PDF (animation: PNG, GIF); by default KIND-TARGET.png in this folder."
         ),
     ] = None,
     n: Annotated[
         int | None, typer.Option("-n", callback=at_least_one, help="Samples of a study (each has its own default).")
     ] = None,
-    seed: Annotated[int | None, typer.Option(help="Seed of a study; by default 0.")] = None,
+    seed: Annotated[int | None, typer.Option(help="Seed of a study or animation; by default 0.")] = None,
     results: KnownRecords = None,
     runs: Annotated[Path, typer.Option(help="Figures of runs: folder of runs.")] = Path("runs"),
     dark: Annotated[bool, typer.Option("--dark", help="With the colours of a dark page.")] = False,
@@ -56,6 +59,13 @@ def plot(
         raise UserError(
             f"-n and --seed are options of the studies {', '.join(report.TABLES)}; plot {kind} does not take them"
         )
+    if kind == ANIMATION:
+        if n is not None or dark or truth is not None:
+            raise UserError(
+                f"plot {ANIMATION} shows one sample of an equation; of -n, --dark and --truth it takes none"
+            )
+        _animate(target, overrides or [], out, seed or 0)
+        return
     if kind in FIGURES:
         if target or overrides:
             raise UserError(f"plot {kind} is drawn from runs and takes no '{target}'; give --results and --runs")
@@ -107,6 +117,18 @@ def _law(kind: str, target: str, overrides: list[str] | None, out: Path | None, 
     path = out or Path(f"{kind}-{run.name}.png")
     report.save(darkened(figure) if dark else figure, path)
     typer.echo(f"{path}")
+
+
+def _animate(target: str, overrides: list[str], out: Path | None, seed: int) -> None:
+    """Write one path as a moving picture."""
+    from spdebench.equations import EQUATIONS
+    from spdebench.report.animation import write_animation
+
+    if not target:
+        raise UserError(f"plot {ANIMATION} needs an equation, such as nse")
+    equation = spec.build(EQUATIONS[target], spec.parse_overrides(overrides), target)
+    path = write_animation(equation, out or Path(f"{ANIMATION}-{target}.png"), seed)
+    typer.echo(f"{path} ({size(path.stat().st_size)})")
 
 
 def _paper(name: str, path: Path, results: Path | None, runs: Path, dark: bool) -> None:

@@ -27,6 +27,7 @@ def _lists() -> dict[str, dict[str, str]]:
     from spdebench.paper.catalogue import TABLES
     from spdebench.paper.catalogue import table as find
     from spdebench.report import KINDS, LAW_KINDS
+    from spdebench.report.animation import LINE as ANIMATION
     from spdebench.report.paper_figures import FIGURES
     from spdebench.solvers import SCHEMES
 
@@ -36,7 +37,9 @@ def _lists() -> dict[str, dict[str, str]]:
         "metrics": {n: METRICS[n].formula().splitlines()[0] for n in METRICS},
         "schemes": {n: (SCHEMES[n].__doc__ or "").splitlines()[0] for n in SCHEMES},
         "tables": {t.name: t.title for t in TABLES},
-        "plots": {n: line for n, (_, line) in (KINDS | LAW_KINDS).items()} | {n: find(n).title for n in FIGURES},
+        "plots": {"animation": ANIMATION}
+        | {n: line for n, (_, line) in (KINDS | LAW_KINDS).items()}
+        | {n: find(n).title for n in FIGURES},
     }
 
 

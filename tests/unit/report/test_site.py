@@ -162,7 +162,7 @@ def test_the_first_page_shows_equations_the_best_models_and_the_citation(pages):
     page = pages["index.html"]
     names = [text(node) for node in page.all("h3")]
     assert names == [formatting.title(EQUATIONS[name].title) for name in EQUATIONS] and "Dynamic Φ⁴₁" in names
-    assert len(page.all("image")) == len(names)  # one picture each
+    assert len(page.all("image")) == len(names) + 2  # one picture each; the animation, and its last frame
     head, rows = table(page)
     assert head[:3] == ["problem", "best network", "rel_l2"] and len(rows) == 1  # one equation has records
     assert rows[0][0].startswith("phi41") and rows[0][1] == "nspde" and rows[0][3] == "linear"

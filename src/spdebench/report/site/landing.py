@@ -11,6 +11,7 @@ from spdebench.records.summary import MAIN
 from spdebench.report import formatting, opening
 from spdebench.report.board import Leaderboard, Problem
 from spdebench.report.site.content import Content
+from spdebench.report.site.film import CAPTION, COMMAND, film
 from spdebench.report.site.pictures import equation_picture
 from spdebench.report.site.render import Drawing, Page, Templates, draw
 
@@ -19,7 +20,8 @@ def landing_page(content: Content, templates: Templates) -> Page:
     """``index.html``."""
     return templates.render(
         "index.html", "index.html", "Overview", "SPDEBench: learning stochastic PDEs", script=True,
-        figure=_headline(content), equations=_equations(content), best=Leaderboard(_chosen(content.problems)),
+        figure=_headline(content), film=film(), film_caption=CAPTION, film_command=COMMAND,
+        equations=_equations(content), best=Leaderboard(_chosen(content.problems)),
         places=content.places, main=MAIN, tables=bool(content.tables), citations=citations(),
         counts={
             "run": len(content.own_runs),
