@@ -15,9 +15,14 @@ from spdebench.paper.base import Cell
 def phases(cells: Callable[[], list[Cell]], jobs: Callable[[list[Cell]], list[Job]]) -> Iterator[list[Job]]:
     """Lists of jobs to be made one after the other; without pilots there is one.
 
-    ``cells`` computes the cells from the records as they are now.
+    ``cells`` computes the cells from the records as they are now. In a table with pilots the groups keep their order,
+    also those whose pilots have been made before.
     """
-    for place in dict.fromkeys((cell.table, cell.group) for cell in cells() if cell.pilots):
+    first = cells()
+    tables = {cell.table for cell in first if cell.pilots}
+    for place in dict.fromkeys((cell.table, cell.group) for cell in first if cell.table in tables):
         for _ in ("pilots", "runs"):
-            yield jobs([cell for cell in cells() if (cell.table, cell.group) == place])
+            todo = jobs([cell for cell in cells() if (cell.table, cell.group) == place])
+            if any(job.status != "done" for job in todo):
+                yield todo
     yield jobs(cells())

@@ -214,18 +214,28 @@ def seconds_of(text: str) -> float:
 
 
 # --- the whole ----------------------------------------------------------------------------------------------------
-def overview(cells: Sequence[Cell], todo: Sequence[Job], data: str | Path) -> dict[str, Any]:
-    """Counts and seconds by table and in all, the runs, and the datasets that must be made first."""
+def waiting(cells: Sequence[Cell], records: Records, runs: str | Path = "runs", device: str = "cpu") -> list[Job]:
+    """The runs that cannot start before pilots have chosen their learning rate, with that of the table until then."""
+    return jobs([replace(cell, pilots=()) for cell in cells if cell.pilots], records, runs, device)
+
+
+def overview(cells: Sequence[Cell], todo: Sequence[Job], data: str | Path, later: Sequence[Job] = ()) -> dict[str, Any]:
+    """Counts and seconds by table and in all, the runs, and the datasets that must be made first.
+
+    ``later`` are the runs that wait for pilots; ``seconds`` count them too.
+    """
     by_digest = {job.spec.digest: job for job in todo}
+    waits = {job.spec.digest: job for job in later}
     tables = []
     for name in dict.fromkeys(c.table for c in cells):
         mine = [c for c in cells if c.table == name]
         digests = dict.fromkeys(run.digest for c in mine for run in c.next_runs)
-        tables.append(_counted(name, len(mine), [by_digest[d] for d in digests]))
-    missing = _missing_data(todo, Path(data))
+        after = dict.fromkeys(run.digest for c in mine if c.pilots for run in c.runs if run.digest in waits)
+        tables.append(_counted(name, len(mine), [by_digest[d] for d in digests], [waits[d] for d in after]))
+    missing = _missing_data([*todo, *later], Path(data))
     return {
         "tables": tables,
-        "total": _counted("total", len(cells), todo),
+        "total": _counted("total", len(cells), todo, later),
         "runs": [
             {"digest": j.spec.digest, "name": j.spec.name, "seed": j.seed, "status": j.status, "seconds": j.seconds}
             for j in todo
@@ -259,10 +269,11 @@ def is_trained(model: str) -> bool:
     return model in MODELS and MODELS[model].trainable
 
 
-def _counted(name: str, cells: int, mine: Sequence[Job]) -> dict[str, Any]:
+def _counted(name: str, cells: int, mine: Sequence[Job], later: Sequence[Job]) -> dict[str, Any]:
     states = ("done", "finished", "begun", "missing")
-    counts = {state: sum(1 for j in mine if j.status == state) for state in states}
-    return {"table": name, "cells": cells, "runs": len(mine), **counts, "seconds": sum(j.seconds for j in mine)}
+    counts = {state: sum(1 for j in mine if j.status == state) for state in states} | {"waiting": len(later)}
+    every = [*mine, *later]
+    return {"table": name, "cells": cells, "runs": len(every), **counts, "seconds": sum(j.seconds for j in every)}
 
 
 def _missing_data(todo: Iterable[Job], folder: Path) -> list[DatasetSpec]:

@@ -89,7 +89,7 @@ def table(
     seconds = plan.seconds_of(budget) if budget else None
     if plan_only:
         jobs_left = plan.jobs(kept, known, runs, devices[0])
-        facts = plan.overview(kept, jobs_left, data)
+        facts = plan.overview(kept, jobs_left, data, plan.waiting(kept, known, runs, devices[0]))
         if facts["total"]["seconds"] > LONG:
             facts["shorter"] = plan.shorter(kept, known, runs, device)
         if seconds is not None:
@@ -172,6 +172,8 @@ def _say_plan(facts: dict[str, Any], data: Path, workers: int, device: str) -> N
     print_table([{k: v for k, v in row.items() if k != "seconds"} | {"time": duration(row["seconds"])} for row in rows])
     if len(facts["tables"]) > 1:
         typer.echo("a run that two tables share counts in both, and once in the total")
+    if waiting := facts["total"]["waiting"]:
+        typer.echo(f"{waiting} runs wait for pilots, which choose their learning rate")
     if missing := len(facts["datasets"]["missing"]):
         typer.echo(f"{missing} datasets are to be made first, about {size(facts['datasets']['bytes'])} in {data}")
     if left := facts["total"]["seconds"]:

@@ -43,11 +43,12 @@ def speed(given: Sources) -> Found:
 
 
 def _recorded(given: Sources, equation: str, device: str) -> tuple[float, list[float]]:
-    """Time of the solver and of each network on a device: medians over the records of the equation."""
+    """Time of the solver and of each network on a device: medians over the records of the equation, edition paper."""
     times: dict[str, list[float]] = {}
     for record in given.records.values():
-        of_it = record.datasets[0].get("equation") == equation and device in (record.provenance.device or "")
-        if of_it and record.inference_ms:
+        data = record.datasets[0]
+        of_it = data.get("equation") == equation and data.get("fields", {}).get("edition") == "paper"
+        if of_it and device in (record.provenance.device or "") and record.inference_ms:
             times.setdefault(record.model, []).append(record.inference_ms)
     medians = {name: statistics.median(values) for name, values in times.items()}
     return medians[SOLVER], [ms for name, ms in medians.items() if name in MODELS and MODELS[name].trainable]

@@ -17,8 +17,6 @@ from spdebench.training.solver_row import SOLVER
 
 MARKS = ("<!-- core -->", "<!-- /core -->")
 """Lines of README, and of ``docs/core.md``, around the tables."""
-UNSEEN = "sigma x2"
-"""A shift that is not in the inputs, which hold xi and not sigma xi: no model is the best there."""
 
 
 def core_table(records: Records) -> str:
@@ -71,7 +69,7 @@ def _text(filled: Filled, group: Group, row: str, column: str) -> str:
         return ""
     if entry.mean is None:
         return MISSING
-    whole = column != UNSEEN and all(e.values for e in group.column(column) if e.cell.model != SOLVER)
+    whole = all(e.values for e in group.column(column) if e.cell.model != SOLVER)
     text = mean_and_std(entry.mean, entry.std)
     return f"**{text}**" if whole and is_best(filled, group, row, column) else text
 

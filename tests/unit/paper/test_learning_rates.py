@@ -70,3 +70,22 @@ def test_phases_make_the_pilots_of_a_group_and_then_its_runs(tuned):
     pilots = [(PILOT_EPOCHS, rate) for rate in RATES]
     assert seen[0] == [*pilots, *pilots] and seen[1] == [(3, 1e-4)] * 2  # two truncations
     assert sum(map(len, seen[:2])) == 8 and not any(rate != 1e-4 for each in seen[2:] for _, rate in each)
+
+
+def test_a_plan_counts_the_runs_that_wait_for_pilots(tuned, tmp_path):
+    cells = tuned.cells(2)
+    todo, later = plan.jobs(cells, {}), plan.waiting(cells, {})
+    total = plan.overview(cells, todo, tmp_path, later)["total"]
+    assert {j.spec.model for j in later} == {"deeponet"} and {j.spec.options["epochs"] for j in later} == {3}
+    assert total["waiting"] == len(later) == 4 and total["runs"] == len(todo) + 4  # two truncations, two seeds
+    assert total["seconds"] == sum(j.seconds for j in (*todo, *later))
+    assert not plan.waiting(tiny_table().cells(2), {})
+
+
+def test_a_group_keeps_its_place_when_its_pilots_are_done(tuned):
+    known = {run.digest: made_up(run, 0.1) for c in tuned.cells(1) if "J=4" in c.label for run in c.pilots}
+    groups = list(dict.fromkeys(c.group for c in tuned.cells(1)))
+    table = dataclasses.replace(tuned, wants=tuple(w for w in tuned.wants if w.model == "deeponet"))
+    first = next(phases(lambda: table.cells(1, records=known), lambda cells: plan.jobs(cells, known)))
+    wanted = {run.digest for c in table.cells(1, records=known) if c.group == groups[0] for run in c.next_runs}
+    assert {job.spec.digest for job in first} == wanted

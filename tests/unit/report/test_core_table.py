@@ -12,7 +12,7 @@ from spdebench.errors import UserError
 from spdebench.paper.catalogue import table
 from spdebench.records import store
 from spdebench.report import headline
-from spdebench.report.core_table import UNSEEN, core_table, shift_tables
+from spdebench.report.core_table import core_table, shift_tables
 from spdebench.solvers import simulate
 from spdebench.suites import CORE
 from spdebench.training.solver_row import SOLVER
@@ -78,8 +78,11 @@ def test_no_model_is_the_best_where_the_inputs_do_not_show_the_shift(complete):
     }
     best = next(line for line in shift_tables(known).splitlines() if line.startswith("| mean |"))
     assert best == "| mean | 1.23k | 0.900 | 0.500 | **0.500** | **0.500** |  |  |"
+    assert {w.column for w in table("core").wants if not w.ranked} == {"sigma x2"}
     problem = CORE.problems[0]
-    own, other = (simulate(each.equation, each.seed, range(2)) for each in (problem.spec, problem.datasets()[UNSEEN]))
+    own, other = (
+        simulate(each.equation, each.seed, range(2)) for each in (problem.spec, problem.datasets()["sigma x2"])
+    )
     assert torch.equal(own.u0, other.u0) and torch.equal(own.dw, other.dw) and not torch.equal(own.u, other.u)
 
 
