@@ -130,6 +130,21 @@ def replacing_folder(folder: Path) -> Iterator[Path]:
 
 
 @contextmanager
+def new_folder(folder: Path, overwrite: bool = False) -> Iterator[Path]:
+    """Yield a folder that becomes ``folder`` at the end, which must not be there unless ``overwrite``.
+
+    As `replacing_folder`, but what goes wrong is one line.
+    """
+    if folder.is_symlink() or (folder.exists() and not (overwrite and folder.is_dir())):
+        raise UserError(f"{folder} is there already; choose another --out, or replace a folder with --overwrite")
+    try:
+        with replacing_folder(folder) as fresh:
+            yield fresh
+    except OSError as error:
+        raise UserError(f"cannot write {folder} ({error.strerror or error}); choose another place") from None
+
+
+@contextmanager
 def _locked_folder(folder: Path) -> Iterator[None]:
     """Hold a lock on the folder itself, where there are such locks."""
     descriptor = os.open(folder, os.O_RDONLY | _NO_LINK)

@@ -42,6 +42,7 @@ class Scored:
     challenge  SHA-256 of the secret: which challenge this was
     again      value of the first metric when the maintainers ran the authors' command; None: they have not
     version    version of spdebench that scored it
+    seal       HMAC of the scores and the submission's name, by which the owner of the secret knows them again
     """
 
     suite: str
@@ -55,6 +56,7 @@ class Scored:
     challenge: str = ""
     again: float | None = None
     version: str = ""
+    seal: str = ""
 
     def __post_init__(self) -> None:
         if not self.scores:

@@ -154,8 +154,11 @@ def _seal(texts: dict[str, str]) -> str:
     return hashlib.sha256("\0".join(texts[key] for key in _KEYS).encode()).hexdigest()
 
 
-class Dataset(Displayed):
-    """A native file, read lazily: `u0`, `dw`, `xi`, `u` as float32 arrays (N T X..), `grid`, `times`, `spec`."""
+class ColumnFile:
+    """A file that `Writer` has made, read lazily: identity, shapes of columns, checksums of chunks; nothing else.
+
+    What its columns and rows must be says the subclass.
+    """
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
         self.path = Path(path)
@@ -191,63 +194,19 @@ class Dataset(Displayed):
         check_footer(self._file, self.path, wanted, self.shapes)
         self.shapes = wanted  # in the order of the columns
         rows = sum(count for count, _ in self.chunk_digests)
-        if len(self) != (rows if self.imported else self.spec.total) or len(self) != rows:
+        if len(self) != rows or self._declared_rows() not in (None, rows):
             raise Damaged(f"{self.path} is damaged: it has {len(self)} rows and checksums for {rows}")
 
     def _declared_columns(self) -> dict[str, tuple[int, ...]]:
-        """Columns as the identity has them; those of an imported file are checked here: nothing else decodes them."""
-        if not isinstance(self.made, dict):
-            raise TypeError("made is no object")
-        if not self.imported:
-            return self.spec.columns
-        if not isinstance(self.identity["published"]["file"], str):
-            raise TypeError("the origin has no file")
-        times = self.identity["times"]
-        if not all(isinstance(t, int | float) for t in times) or len(times) < 2 or not times[1] > times[0]:
-            raise ValueError("the times do not rise")
-        path = (len(times), *self.grid.points)
-        return {"u0": path[1:], "dw": path, "u": path}
+        """The columns that the file must have, by its identity; anything that is wrong with it may be raised."""
+        raise NotImplementedError
 
-    @cached_property
-    def spec(self) -> DatasetSpec:
-        """The spec of the dataset; an imported file has none."""
-        if "published" in self.identity:
-            raise UserError(f"{self.path} was imported: it has an origin, but no seed and no spec")
-        return from_dict(self.identity)
-
-    @property
-    def equation(self) -> Equation:
-        """The equation of the samples; an imported file has none."""
-        return self.spec.equation
-
-    @property
-    def imported(self) -> bool:
-        return "published" in self.identity
-
-    def overview(self) -> tuple[str, TableRows]:
-        known = None if self.imported else self.equation
-        return f"Dataset {self.path}", facts(
-            equation=f"{known.title}: {known.formula}" if known else "imported",
-            edition=known and known.edition,
-            noise=known and f"{known.noise_label}, {known.basis}, J={known.truncation}, sigma={known.sigma:g}",
-            seed=None if self.imported else self.spec.seed,
-            samples=len(self),
-            u="x".join(map(str, (len(self), *self.shapes["u"]))) + " (N T X..)",
-        )
+    def _declared_rows(self) -> int | None:
+        """The number of rows that the file must have, if its identity says it."""
+        return None
 
     def __len__(self) -> int:
         return int(self._file.metadata.num_rows)
-
-    @property
-    def grid(self) -> Grid:
-        if self.imported:
-            return Grid.from_dict(self.identity["grid"])
-        return self.equation.grid
-
-    @property
-    def times(self) -> np.ndarray:
-        """t_0..t_T."""
-        return np.asarray(self.identity["times"]) if self.imported else self.equation.times.numpy()
 
     def read(self, column: str, start: int = 0, stop: int | None = None) -> np.ndarray:
         """TableRows start..stop of u0, dw or u, reading only the row groups that hold them."""
@@ -291,6 +250,65 @@ class Dataset(Displayed):
                     ) from None
                 yield first, values
             first += count
+
+
+class Dataset(ColumnFile, Displayed):
+    """A native file, read lazily: `u0`, `dw`, `xi`, `u` as float32 arrays (N T X..), `grid`, `times`, `spec`."""
+
+    def _declared_rows(self) -> int | None:
+        return None if self.imported else self.spec.total
+
+    def _declared_columns(self) -> dict[str, tuple[int, ...]]:
+        """Columns as the identity has them; those of an imported file are checked here: nothing else decodes them."""
+        if not isinstance(self.made, dict):
+            raise TypeError("made is no object")
+        if not self.imported:
+            return self.spec.columns
+        if not isinstance(self.identity["published"]["file"], str):
+            raise TypeError("the origin has no file")
+        times = self.identity["times"]
+        if not all(isinstance(t, int | float) for t in times) or len(times) < 2 or not times[1] > times[0]:
+            raise ValueError("the times do not rise")
+        path = (len(times), *self.grid.points)
+        return {"u0": path[1:], "dw": path, "u": path}
+
+    @cached_property
+    def spec(self) -> DatasetSpec:
+        """The spec of the dataset; an imported file has none."""
+        if "published" in self.identity:
+            raise UserError(f"{self.path} was imported: it has an origin, but no seed and no spec")
+        return from_dict(self.identity)
+
+    @property
+    def equation(self) -> Equation:
+        """The equation of the samples; an imported file has none."""
+        return self.spec.equation
+
+    @property
+    def imported(self) -> bool:
+        return "published" in self.identity
+
+    def overview(self) -> tuple[str, TableRows]:
+        known = None if self.imported else self.equation
+        return f"Dataset {self.path}", facts(
+            equation=f"{known.title}: {known.formula}" if known else "imported",
+            edition=known and known.edition,
+            noise=known and f"{known.noise_label}, {known.basis}, J={known.truncation}, sigma={known.sigma:g}",
+            seed=None if self.imported else self.spec.seed,
+            samples=len(self),
+            u="x".join(map(str, (len(self), *self.shapes["u"]))) + " (N T X..)",
+        )
+
+    @property
+    def grid(self) -> Grid:
+        if self.imported:
+            return Grid.from_dict(self.identity["grid"])
+        return self.equation.grid
+
+    @property
+    def times(self) -> np.ndarray:
+        """t_0..t_T."""
+        return np.asarray(self.identity["times"]) if self.imported else self.equation.times.numpy()
 
     @cached_property
     def u(self) -> np.ndarray:

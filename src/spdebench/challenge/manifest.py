@@ -1,0 +1,148 @@
+"""The manifest of a challenge: its problems, the checksums of their input files and the SHA-256 of its secret.
+
+It is sealed with the secret, so that whoever scores predictions sees whether the manifest that came with them is the
+one that was published.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from spdebench.challenge.secret import commitment, is_sealed, seal
+from spdebench.data.identity import MOST_MEMBERS
+from spdebench.equations import Equation
+from spdebench.equations.identity import from_dict
+from spdebench.errors import UserError, unknown
+from spdebench.files import plain_name, read_text
+from spdebench.noise import KeyedSeed
+from spdebench.records.codec import build, encode, shown
+from spdebench.spec import loads
+
+MANIFEST_FILE = "manifest.json"
+VERSION = 1
+LEAST_INPUTS, MOST_INPUTS = 3, 100_000
+"""Inputs of a problem."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class ChallengeProblem:
+    """``n`` inputs of a problem. ``seen`` None: u0 and dw are given. K: u0 and dw_seen are given, and the predicted
+    law is compared with ``members`` solutions of each input."""
+
+    name: str
+    equation: Mapping[str, Any]
+    n: int
+    sha256: str = ""
+    seen: int | None = None
+    members: int | None = None
+
+    def __post_init__(self) -> None:
+        plain_name(self.name, "the name of a problem")
+        if not LEAST_INPUTS <= self.n <= MOST_INPUTS:
+            raise UserError(f"n must be between {LEAST_INPUTS} and {MOST_INPUTS}, got {self.n}")
+        if (self.seen is None) != (self.members is None):
+            raise UserError("members must be given with seen")
+        if self.members is not None and not 2 <= self.members <= MOST_MEMBERS:
+            raise UserError(f"members must be between 2 and {MOST_MEMBERS}, got {self.members}")
+        if self.seen is not None:
+            eq = self.build()
+            if not 0 <= self.seen < eq.truncation:
+                raise UserError(f"{self.name}: seen must be between 0 and J-1 = {eq.truncation - 1}, got {self.seen}")
+            eq.series().kept_by(self.seen)  # raises where the basis has no such truncation
+
+    @property
+    def label(self) -> str:
+        """The problem's name, and what is seen of its noise if that is not all."""
+        return self.name if self.seen is None else f"{self.name}-seen{self.seen}"
+
+    @property
+    def file(self) -> str:
+        """Name of the file of its inputs."""
+        return f"{self.label}.parquet"
+
+    @property
+    def noise_column(self) -> str:
+        return "dw" if self.seen is None else "dw_seen"
+
+    def build(self) -> Equation:
+        try:
+            return from_dict(dict(self.equation))
+        except (KeyError, TypeError, OverflowError) as error:
+            raise UserError(f"the equation of {self.name} is incomplete: {error}") from None
+
+    @property
+    def path_shape(self) -> tuple[int, ...]:
+        """T X.. of one path."""
+        eq = self.build()
+        return (eq.frames + 1, *eq.grid.points)
+
+    def columns(self) -> dict[str, tuple[int, ...]]:
+        """The columns of the inputs' file."""
+        return {"u0": self.path_shape[1:], self.noise_column: self.path_shape}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Manifest:
+    """A challenge: ``commitment`` is the SHA-256 of its secret, ``seal`` an HMAC of all other fields."""
+
+    suite: str
+    commitment: str
+    problems: tuple[ChallengeProblem, ...]
+    seal: str = ""
+
+    def __post_init__(self) -> None:
+        labels = [problem.label for problem in self.problems]
+        if not labels or len(set(labels)) < len(labels):
+            raise UserError("problems must be different, and at least one")
+
+    def __getitem__(self, label: str) -> ChallengeProblem:
+        for problem in self.problems:
+            if problem.label == label:
+                return problem
+        raise unknown("problem of the challenge", label, [problem.label for problem in self.problems])
+
+    def keyed_seed(self, secret: bytes, problem: ChallengeProblem) -> KeyedSeed:
+        """What takes the place of a seed for the inputs and the truth of a problem."""
+        return KeyedSeed.of(secret, f"{self.suite}/{problem.label}")
+
+    def sealed(self, secret: bytes) -> Manifest:
+        return replace(self, seal=seal(secret, "manifest", self._content()))
+
+    def check(self, secret: bytes, where: str) -> None:
+        """Raise an error unless the manifest was made with this secret and not changed since."""
+        if commitment(secret) != self.commitment:
+            raise UserError(
+                f"this is not the secret of {where}: its SHA-256 begins with {commitment(secret)[:12]}, that of the "
+                f"challenge with {self.commitment[:12]}"
+            )
+        if not is_sealed(secret, "manifest", self._content(), self.seal):
+            raise UserError(f"{where} was changed since the challenge was made; use the manifest that was published")
+
+    def _content(self) -> Any:
+        return encode(replace(self, seal=""))
+
+
+def manifest_text(manifest: Manifest) -> str:
+    return json.dumps({"version": VERSION, **encode(manifest)}, indent=1, sort_keys=True, allow_nan=False) + "\n"
+
+
+def read_manifest(folder: Path) -> Manifest:
+    """The manifest in a folder; anything else is one line that names the field."""
+    path = folder / MANIFEST_FILE
+    try:
+        values = loads(read_text(path))
+        if not isinstance(values, dict):
+            raise UserError(f"expected an object, got {shown(values)}")
+        if values.pop("version", None) != VERSION:
+            raise UserError(f"version must be {VERSION}")
+        return build(Manifest, values, "")
+    except FileNotFoundError:
+        raise UserError(f"{folder} is not a challenge: it has no {MANIFEST_FILE}") from None
+    except OSError as error:
+        raise UserError(f"cannot read {path} ({error.strerror or error})") from None
+    except (ValueError, UserError) as error:
+        raise UserError(f"{path} is not the manifest of a challenge ({error})") from None

@@ -1,0 +1,59 @@
+"""Predictions of trained runs for a challenge: each run is matched with the problem that it was trained for."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+
+from spdebench.challenge.inputs import Challenge
+from spdebench.challenge.manifest import ChallengeProblem
+from spdebench.data.identity import from_dict
+from spdebench.errors import UserError
+from spdebench.training import Run
+
+Report = Callable[[Run, ChallengeProblem], None]
+"""Called before a run predicts."""
+
+
+def predict_runs(
+    challenge: Challenge,
+    runs: Sequence[Run],
+    *,
+    members: int = 32,
+    device: str = "cpu",
+    report: Report | None = None,
+) -> dict[tuple[str, int], np.ndarray]:
+    """(problem, training seed) -> prediction; for a law ``members`` members, or one of a model that predicts a mean."""
+    matched = {}
+    for run in runs:
+        problem = matching_problem(challenge, run)
+        key = problem.label, run.spec.train_options.seed
+        if key in matched:
+            raise UserError(f"{matched[key][1].name} and {run.name} are both for {key[0]} with seed {key[1]}")
+        matched[key] = problem, run
+    out = {}
+    for key, (problem, run) in matched.items():
+        if report:
+            report(run, problem)
+        given = challenge.inputs(problem.label)
+        if problem.seen is None:
+            out[key] = run.predict(given.u0, given.dw, device=device)
+        else:
+            out[key] = run.predict(given.u0, given.dw, device=device)[:, None]
+    return out
+
+
+def matching_problem(challenge: Challenge, run: Run) -> ChallengeProblem:
+    """The problem with the equation of the run's (first) dataset and the part of the noise that the run is given."""
+    first, task = run.spec.datasets[0], run.spec.task_spec
+    if "published" not in first:
+        equation = from_dict(first).equation
+        seen = None if task.seen == equation.truncation else task.seen
+        for problem in challenge.manifest.problems:
+            if problem.seen == seen and problem.build() == equation and (task.every, task.stride) == (1, 1):
+                return problem
+    raise UserError(
+        f"{run.name} was trained for none of the problems {', '.join(challenge.labels)}: equation with all fields, and "
+        f"what is seen of the noise, must be those of the challenge"
+    )

@@ -1,0 +1,125 @@
+"""Scoring a submission: the truth is solved from the secret, compared with the predictions, and thrown away."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+
+from spdebench.challenge.manifest import ChallengeProblem, Manifest
+from spdebench.challenge.predictions import Prediction, open_predictions
+from spdebench.challenge.secret import is_sealed, seal
+from spdebench.challenge.submission import (
+    SCORES_FILE,
+    Scored,
+    Submission,
+    read_scores,
+    read_submission,
+    scores_text,
+)
+from spdebench.challenge.truth import solved_truth
+from spdebench.data.generate import check_device
+from spdebench.errors import UserError
+from spdebench.files import write_text
+from spdebench.metrics import Scores, evaluate, law_scores
+from spdebench.records.codec import encode
+from spdebench.training.scoring import metric_values
+from spdebench.version import __version__
+
+Report = Callable[[Scored], None]
+"""Called after each prediction was scored."""
+
+
+def score_submission(
+    folder: str | os.PathLike[str],
+    secret: bytes,
+    *,
+    own: bool = False,
+    device: str = "cpu",
+    report: Report | None = None,
+) -> Submission:
+    """Score all predictions of a submission and write ``scores.json`` into its folder.
+
+    ``own``: the secret is the authors' own, so that the truth was not hidden from them; the scores say so.
+    """
+    check_device(device)
+    found = open_predictions(folder)
+    found.manifest.check(secret, f"the manifest in {found.folder}")
+    arrays = [
+        each.read() for each in found.predictions
+    ]  # refuses numbers that are not finite before anything is solved
+    name, results = found.folder.resolve().name, []
+    truth: tuple[ChallengeProblem, np.ndarray] | None = None
+    for prediction, array in zip(found.predictions, arrays, strict=True):
+        problem = prediction.problem
+        if truth is None or truth[0] != problem:
+            truth = problem, solved_truth(problem, found.manifest.keyed_seed(secret, problem), device)
+        scored = _scored(found.manifest, prediction, compared(problem, array, truth[1]), array, not own)
+        results.append(sealed(scored, secret, name))
+        if report:
+            report(results[-1])
+    submission = Submission(name, found.card, tuple(results))
+    write_text(found.folder / SCORES_FILE, scores_text(submission.results))
+    return submission
+
+
+def compared(problem: ChallengeProblem, prediction: np.ndarray, truth: np.ndarray) -> Scores:
+    """All metrics of paths, or all scores of laws, with intervals."""
+    equation = problem.build()
+    times = equation.times.numpy()
+    if problem.seen is None:
+        return evaluate(prediction, truth, equation.grid, metrics="all", times=times)
+    return law_scores(prediction, truth, equation.grid, times=times)
+
+
+def _scored(manifest: Manifest, prediction: Prediction, scores: Scores, array: np.ndarray, hidden: bool) -> Scored:
+    problem = prediction.problem
+    return Scored(
+        suite=manifest.suite,
+        problem=problem.name,
+        seed=prediction.seed,
+        n=problem.n,
+        scores=metric_values(scores),
+        seen=problem.seen,
+        members=None if problem.seen is None else array.shape[1],
+        hidden=hidden,
+        challenge=manifest.commitment,
+        version=__version__,
+    )
+
+
+# --- seals: whoever has the secret sees whether scores were changed ---------------------------------------------------
+def sealed(scored: Scored, secret: bytes, name: str) -> Scored:
+    """The scores with a seal over them and the submission's name."""
+    return replace(scored, seal=seal(secret, name, _content(scored)))
+
+
+def seal_holds(scored: Scored, secret: bytes, name: str) -> bool:
+    return is_sealed(secret, name, _content(scored), scored.seal)
+
+
+def _content(scored: Scored) -> object:
+    return encode(replace(scored, seal="", again=None))  # a second run comes later
+
+
+def reproduce(folder: str | os.PathLike[str], second: str | os.PathLike[str]) -> Submission:
+    """Note in a submission's scores what a second run of its command scored, whose scores are in ``second``.
+
+    Both were scored on the same challenge. Scores of ``second`` without a counterpart are an error.
+    """
+    first, others = read_submission(folder), read_scores(Path(second) / SCORES_FILE)
+    results = {each.key: each for each in first.results}
+    for other in others:
+        mine = results.get(other.key)
+        if mine is None or mine.challenge != other.challenge:
+            raise UserError(
+                f"{first.name} has no scores for {other.problem}, seed {other.seed}, of the challenge "
+                f"{other.challenge[:12]}; a second run predicts the same inputs"
+            )
+        results[other.key] = replace(mine, again=other.value)
+    submission = replace(first, results=tuple(results.values()))
+    write_text(Path(folder) / SCORES_FILE, scores_text(submission.results))
+    return submission

@@ -1,0 +1,47 @@
+"""The secret of a challenge: what its noise follows from, and what its manifest and scores are sealed with."""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+from pathlib import Path
+from typing import Any
+
+from spdebench.errors import UserError
+from spdebench.files import read_bytes
+from spdebench.noise.keyed import derived
+from spdebench.spec import canonical_json
+
+LEAST, MOST = 32, 4096
+"""Bytes of a secret."""
+
+
+def read_secret(path: str | Path) -> bytes:
+    """The content of a secret's file, without white space at its ends."""
+    try:
+        secret = read_bytes(Path(path), MOST).strip()
+    except FileNotFoundError:
+        raise UserError(f"no such file: {path}; make a secret with: openssl rand -hex 32 > {path}") from None
+    except OSError as error:
+        raise UserError(f"cannot read the secret in {path} ({error.strerror or error})") from None
+    if len(secret) < LEAST:
+        raise UserError(
+            f"the secret in {path} has {len(secret)} bytes, at least {LEAST} are needed; make one with: "
+            f"openssl rand -hex 32 > {path}"
+        )
+    return secret
+
+
+def commitment(secret: bytes) -> str:
+    """SHA-256 of the secret, which is published: it fixes the secret without telling it."""
+    return hashlib.sha256(secret).hexdigest()
+
+
+def seal(secret: bytes, purpose: str, value: Any) -> str:
+    """HMAC-SHA256 of a value that JSON can hold: whoever has the secret sees whether the value was changed."""
+    return derived(secret, "spdebench seal 1", purpose, canonical_json(value)).hex()
+
+
+def is_sealed(secret: bytes, purpose: str, value: Any, found: str) -> bool:
+    """Whether ``found`` is the seal of the value."""
+    return hmac.compare_digest(seal(secret, purpose, value).encode(), found.encode())
