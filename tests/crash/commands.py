@@ -12,9 +12,12 @@ import spdebench as sb
 from fake_records import dataset, record
 from spdebench.cli.main import main
 from spdebench.records import store
+from spdebench.suites import Suite, SuiteProblem, register_suite
+from submitted import CARD
 
 FIELDS = ["points=16", "truncation=8", "steps=4", "frames=4"]
-TINY = sb.equation("phi41", points=16, truncation=8, steps=4, frames=4)
+FIELDS_OF_TINY = {"points": 16, "truncation": 8, "steps": 4, "frames": 4}
+TINY = sb.equation("phi41", **FIELDS_OF_TINY)
 NETWORK = ["width=4", "layers=1", "modes=4,2", "epochs=2", "batch_size=20"]
 
 
@@ -51,6 +54,40 @@ def trained() -> None:
     sb.train("mean", next(Path("data").glob("*seed0*.parquet")), out="runs")
 
 
+register_suite(
+    Suite(
+        name="tiny",
+        title="one small problem",
+        problems=(SuiteProblem(name="phi41", equation="phi41", fields=FIELDS_OF_TINY),),
+    )
+)
+CHALLENGE = ("challenge", "make", "tiny", "--seed-file", "SECRET", "-n", "4", "--out", "inputs", "--overwrite")
+SUBMISSION = ("challenge", "predict", "inputs", "--run", "runs/mean*", "--card", "card.toml", "--out", "mine")
+
+
+def secret() -> None:
+    Path("SECRET").write_text("0123456789abcdef" * 4)
+    Path("card.toml").write_text(CARD)
+
+
+def challenge() -> None:
+    from spdebench.challenge import make_challenge, read_secret
+
+    secret()
+    trained()
+    make_challenge("tiny", read_secret("SECRET"), "inputs", n=4)
+
+
+def submitted() -> None:
+    from spdebench.challenge import open_challenge, write_submission
+
+    challenge()
+    run = sb.open_run(next(Path("runs").glob("mean*")))
+    opened = open_challenge("inputs")
+    given = opened.inputs("phi41")
+    write_submission("mine", opened, "card.toml", {("phi41", 0): run.predict(given.u0, given.dw)})
+
+
 def exported() -> None:
     from spdebench.data.published import export_published
 
@@ -83,6 +120,9 @@ COMMANDS = [
     Command("data export", data, typed("data", "export", "data/*.parquet", "--out", "flat")),
     Command("data import", exported, typed("data", "import", "flat/*.parquet", "--out", "native")),
     Command("plot", data, typed("plot", "solution", "data/*.parquet", "--out", "p.png")),
+    Command("challenge make", secret, typed(*CHALLENGE)),
+    Command("challenge predict", challenge, typed(*SUBMISSION, "--overwrite")),
+    Command("challenge score", submitted, typed("challenge", "score", "mine", "--seed-file", "SECRET")),
     Command("records", lambda: os.mkdir("other"), records),
     Command("report", records, site),
 ]

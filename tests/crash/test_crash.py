@@ -19,6 +19,9 @@ COMMANDS = (
     "data export",
     "data import",
     "plot",
+    "challenge make",
+    "challenge predict",
+    "challenge score",
     "records",
     "report",
 )

@@ -12,7 +12,7 @@ import numpy as np
 from spdebench.challenge.arrays import ArraysFile, check_file, sha256_of, write_arrays
 from spdebench.challenge.manifest import MANIFEST_FILE, ChallengeProblem, Manifest, manifest_text, read_manifest
 from spdebench.challenge.secret import commitment
-from spdebench.challenge.truth import solved_inputs
+from spdebench.challenge.truth import drawn_inputs
 from spdebench.data.generate import check_device
 from spdebench.equations.identity import to_dict
 from spdebench.errors import UserError
@@ -20,7 +20,7 @@ from spdebench.files import new_folder, write_text
 from spdebench.suites import SUITES
 
 Report = Callable[[ChallengeProblem], None]
-"""Called before the inputs of a problem are solved."""
+"""Called before the inputs of a problem are drawn."""
 
 
 @dataclass(frozen=True)
@@ -101,7 +101,7 @@ def make_challenge(
         for problem in problems:
             if report:
                 report(problem)
-            u0, dw = solved_inputs(problem, manifest.keyed_seed(secret, problem), device)
+            u0, dw = drawn_inputs(problem, manifest.keyed_seed(secret, problem), device)
             path = folder / problem.file
             write_arrays(path, _identity(manifest, problem), {"u0": u0, problem.noise_column: dw})
             written.append(replace(problem, sha256=sha256_of(path)))

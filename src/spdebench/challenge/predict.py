@@ -25,7 +25,7 @@ def predict_runs(
     report: Report | None = None,
 ) -> dict[tuple[str, int], np.ndarray]:
     """(problem, training seed) -> prediction; for a law ``members`` members, or one of a model that predicts a mean."""
-    matched = {}
+    matched: dict[tuple[str, int], tuple[ChallengeProblem, Run]] = {}
     for run in runs:
         problem = matching_problem(challenge, run)
         key = problem.label, run.spec.train_options.seed
@@ -37,10 +37,11 @@ def predict_runs(
         if report:
             report(run, problem)
         given = challenge.inputs(problem.label)
-        if problem.seen is None:
-            out[key] = run.predict(given.u0, given.dw, device=device)
+        if problem.seen is not None and run.model.draws_members:
+            out[key] = run.sample(given.u0, given.dw, members=members, device=device)
         else:
-            out[key] = run.predict(given.u0, given.dw, device=device)[:, None]
+            path = run.predict(given.u0, given.dw, device=device)
+            out[key] = path if problem.seen is None else path[:, None]
     return out
 
 

@@ -1,29 +1,29 @@
-"""Inputs and truth of a challenge's problem, solved from the secret by the solver that makes datasets."""
+"""Inputs and truth of a challenge's problem, from the secret, by the solver that makes datasets."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
 import numpy as np
+import torch
 
 from spdebench.challenge.manifest import ChallengeProblem
 from spdebench.errors import without_aliasing_warning
 from spdebench.noise import KeyedSeed, PartialNoise
-from spdebench.solvers import simulate
+from spdebench.solvers import simulate, stored_inputs
 
 ROWS = 256
 """Paths that are solved together."""
 
 
-def solved_inputs(problem: ChallengeProblem, seed: KeyedSeed, device: str = "cpu") -> tuple[np.ndarray, np.ndarray]:
+def drawn_inputs(problem: ChallengeProblem, seed: KeyedSeed, device: str = "cpu") -> tuple[np.ndarray, np.ndarray]:
     """u0 (n X..) and the given increments (n T X..): all of them, or those of the functions that are seen."""
-    equation, partial = problem.build(), None if problem.seen is None else PartialNoise(problem.seen)
-    parts = []
+    equation = problem.build()
+    seen = equation.truncation if problem.seen is None else problem.seen
     with without_aliasing_warning():
-        for samples in _blocks(problem.n):
-            paths = simulate(equation, seed, samples, device=device, partial=partial)
-            parts.append((paths.u0.cpu().numpy(), paths.dw.cpu().numpy()))
-    return np.concatenate([u0 for u0, _ in parts]), np.concatenate([dw for _, dw in parts])
+        parts = [stored_inputs(equation, seed, samples, seen, device=device) for samples in _blocks(problem.n)]
+    u0, dw = (torch.cat([part[k] for part in parts]).cpu().numpy() for k in range(2))
+    return u0, dw
 
 
 def solved_truth(problem: ChallengeProblem, seed: KeyedSeed, device: str = "cpu") -> np.ndarray:

@@ -12,6 +12,7 @@ import typer
 
 from spdebench.cli import (
     bench,
+    challenge,
     compare,
     data,
     doctor,
@@ -57,6 +58,7 @@ app.command("sweep")(sweep.sweep)
 app.command("table")(table.table)
 app.command("merge")(merge.merge)
 app.command("suite")(suite.suite)
+app.add_typer(challenge.app, name="challenge")
 app.command("leaderboard")(leaderboard.leaderboard)
 app.command("status")(status.status)
 app.command("plot")(plot.plot)

@@ -4,7 +4,7 @@ from spdebench.equations.scheme import SCHEMES, Scheme, make_scheme
 from spdebench.solvers.crank_nicolson import CrankNicolson
 from spdebench.solvers.dispersive import NormalForm
 from spdebench.solvers.hyperbolic import Leapfrog, Trigonometric
-from spdebench.solvers.loop import Trajectories, seen_noise, simulate, solve
+from spdebench.solvers.loop import Trajectories, seen_noise, simulate, solve, stored_inputs
 from spdebench.solvers.parabolic import ETDRK4, SemiImplicit
 from spdebench.solvers.wick import Wick
 
@@ -23,4 +23,5 @@ __all__ = [
     "seen_noise",
     "simulate",
     "solve",
+    "stored_inputs",
 ]

@@ -134,6 +134,14 @@ def seen_noise(
     return out
 
 
+def stored_inputs(
+    equation: Equation, seed: Seed, samples: Sequence[int], seen: int, *, device: torch.device | str = "cpu"
+) -> tuple[Tensor, Tensor]:
+    """u0 (N X..) and `seen_noise` (N T X..) as stored, float32, without solving; with ``seen`` = J this noise is dw."""
+    u0 = to_stored(equation.initial(equation.solving_grid, seed, samples, device), False, equation)
+    return u0.float(), seen_noise(equation, seed, samples, seen, device=device)
+
+
 def _increments(
     wiener: Wiener, scheme: Scheme, seed: Seed, samples: Sequence[int], partial: PartialNoise | None = None
 ) -> Iterator[Tensor]:

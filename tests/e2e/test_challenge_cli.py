@@ -1,0 +1,252 @@
+"""A challenge from its secret to a checked submission, and everything that is refused: one line, nothing written."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+
+import numpy as np
+import pytest
+from tests.command_line import call
+from tests.submitted import CARD
+
+import spdebench as sb
+from spdebench.challenge import make_challenge, open_challenge, score_submission, submissions, write_submission
+from spdebench.challenge.arrays import write_arrays
+from spdebench.challenge.predictions import open_predictions
+from spdebench.challenge.truth import solved_truth
+from spdebench.metrics import evaluate, law_scores
+from spdebench.noise import KeyedSeed
+from spdebench.suites import SUITES, Suite, SuiteProblem
+
+SECRET = b"0123456789abcdef0123456789abcdef"
+FIELDS = {"points": 16, "truncation": 8, "steps": 4, "frames": 4, "sigma": 1.0, "kappa": 0.5}
+TINY = Suite(
+    name="tiny",
+    title="two small problems",
+    problems=tuple(SuiteProblem(name=name, equation=name, fields=FIELDS) for name in ("phi41", "burgers")),
+)
+CARD_ONE = CARD.replace("seeds = [0, 1, 2]", "seeds = [0]")
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory):
+    """A folder with secret, card, a challenge, runs, and a scored submission ``my-method``; the suite is registered."""
+    with pytest.MonkeyPatch.context() as patch:
+        SUITES.values()
+        patch.setattr(SUITES, "_items", {**SUITES._items, "tiny": TINY})
+        folder = tmp_path_factory.mktemp("challenge")
+        patch.chdir(folder)
+        Path("SECRET").write_bytes(SECRET + b"\n")
+        Path("card.toml").write_text(CARD_ONE)
+        made = ("challenge", "make", "tiny", "--seed-file", "SECRET", "-n", 6, "--members", 4, "--seen", 2)
+        assert call(*made, "--only", "phi41", "--out", "inputs") == 0
+        data = sb.generate(sb.equation("phi41", **FIELDS), n=40, seen=2, out="data")
+        path, law = sb.train("mean", data, out="runs").path, sb.train("mean", sb.Task(data, seen=2), out="runs").path
+        runs = ("--run", path, "--run", law)
+        assert call("challenge", "predict", "inputs", *runs, "--card", "card.toml", "--out", "my-method") == 0
+        assert call("challenge", "score", "my-method", "--seed-file", "SECRET") == 0
+        yield folder
+
+
+@pytest.fixture
+def copy(place, tmp_path, monkeypatch):
+    """A copy of that folder as the current one, the submission not scored yet."""
+    shutil.copytree(place, tmp_path / "copy", ignore=shutil.ignore_patterns("scores.json", "runs", "data"))
+    monkeypatch.chdir(tmp_path / "copy")
+    return tmp_path / "copy"
+
+
+def refused(capsys, *words: object) -> str:
+    """The one line of a command that is refused."""
+    capsys.readouterr()
+    assert call(*words) == 2
+    err = capsys.readouterr().err
+    assert err.startswith("error: ") and err.count("\n") == 1, err
+    return err
+
+
+def test_inputs_are_the_solvers_own_and_without_truth(place):
+    challenge = open_challenge(place / "inputs")
+    assert challenge.labels == ("phi41", "phi41-seen2")
+    path, law = (challenge.inputs(label) for label in challenge.labels)
+    eq = sb.equation("phi41", **FIELDS)
+    truth = sb.simulate(eq, KeyedSeed.of(SECRET, "tiny/phi41"), range(6))
+    assert np.array_equal(path.u0, truth.u0) and np.array_equal(path.dw, truth.dw)
+    assert np.array_equal(solved_truth(path.problem, KeyedSeed.of(SECRET, "tiny/phi41")), truth.u)
+    seed = KeyedSeed.of(SECRET, "tiny/phi41-seen2")
+    members = solved_truth(law.problem, seed)
+    assert members.shape == (6, 4, 5, 16) and np.array_equal(members[:, 2, 0], law.u0)
+    partial = sb.noise.PartialNoise(2, 3)
+    assert np.array_equal(members[:, 2], sb.simulate(eq, seed, range(6), partial=partial).u)
+    seen = sb.simulate(eq, seed, range(6), partial=sb.noise.PartialNoise(2))
+    assert np.array_equal(law.dw, seen.dw) and not np.array_equal(law.u0, path.u0)
+    import pyarrow.parquet as pq
+
+    assert pq.read_schema(place / "inputs" / "phi41.parquet").names == ["u0", "dw"]
+    assert pq.read_schema(place / "inputs" / "phi41-seen2.parquet").names == ["u0", "dw_seen"]
+    assert SECRET not in b"".join(file.read_bytes() for file in (place / "inputs").iterdir())
+
+
+def test_scores_are_those_of_evaluate_on_the_hidden_truth(place):
+    found = {scored.seen: scored for scored in submissions_of(place)[0].results}
+    opened = {prediction.problem.seen: prediction for prediction in open_predictions(place / "my-method").predictions}
+    for seen, prediction in opened.items():
+        problem, grid = prediction.problem, sb.Grid.unit(16)
+        truth = solved_truth(problem, KeyedSeed.of(SECRET, f"tiny/{problem.label}"))
+        times = problem.build().times.numpy()
+        score = evaluate if seen is None else law_scores
+        expected = score(prediction.read(), truth, grid, times=times, resamples=200)
+        scored = found[seen]
+        assert scored.value == expected[scored.metric].value and scored.hidden and scored.n == 6
+        assert scored.scores[scored.metric].low < scored.value < scored.scores[scored.metric].high
+    assert set(found[None].scores) > {"rel_l2", "w12", "sigw1", "spectrum"} and found[2].members == 1
+
+
+def submissions_of(place: Path):
+    """The submissions of a folder into which the scored one was copied."""
+    target = place / "submissions" / "my-method"
+    target.mkdir(parents=True, exist_ok=True)
+    for name in ("card.toml", "scores.json"):
+        shutil.copy(place / "my-method" / name, target)
+    return submissions(place / "submissions")
+
+
+def test_a_submission_is_checked(place, tmp_path, capsys, monkeypatch):
+    submissions_of(place)
+    monkeypatch.chdir(place)
+    capsys.readouterr()
+    assert call("challenge", "check") == 0
+    assert "my-method: good; fewer than 3 training seeds: phi41" in capsys.readouterr().out
+    assert call("challenge", "check", "submissions/my-method", "--seed-file", "SECRET") == 0
+    shutil.copytree("submissions", tmp_path / "submissions")
+    monkeypatch.chdir(tmp_path)
+    scores = Path("submissions/my-method/scores.json")
+    values = json.loads(scores.read_text())
+    values["results"][0]["scores"]["rel_l2"]["value"] /= 2
+    scores.write_text(json.dumps(values))
+    assert call("challenge", "check") == 0
+    assert "were changed since they were made" in refused(capsys, "challenge", "check", "--seed-file", place / "SECRET")
+    Path("submissions/my-method/weights.bin").write_bytes(bytes(10))
+    Path("submissions/notes.txt").write_text("x")
+    capsys.readouterr()
+    assert call("challenge", "check") == 2
+    err = capsys.readouterr().err
+    assert "notes.txt: is not a folder" in err and "weights.bin does not belong to a submission" in err
+    assert "no such folder" in refused(capsys, "challenge", "check", "nowhere")
+
+
+def test_a_second_run_reproduces_the_scores(copy, capsys):
+    score_submission("my-method", SECRET, own=True)
+    shutil.copytree("my-method", "again")
+    assert call("challenge", "reproduce", "my-method", "again", "--json") == 0
+    rows = json.loads(capsys.readouterr().out)["results"]
+    assert [row["reproduced"] for row in rows] == [True, True] and not any(row["hidden truth"] for row in rows)
+    make_challenge("tiny", bytes(range(32)), "other", only="phi41", n=6)
+    challenge = open_challenge("other")
+    write_submission("third", challenge, "card.toml", {("phi41", 0): np.zeros((6, 5, 16))})
+    score_submission("third", bytes(range(32)))
+    assert "predicts the same inputs" in refused(capsys, "challenge", "reproduce", "my-method", "third")
+
+
+def changed_manifest(folder: Path) -> None:
+    file = folder / "manifest.json"
+    values = json.loads(file.read_text())
+    values["problems"][0]["equation"]["sigma"] = 0.5
+    file.write_text(json.dumps(values))
+
+
+def other_array(folder: Path, array: np.ndarray, **identity: object) -> None:
+    path = folder / "predictions" / "phi41-seed0.parquet"
+    stated = open_predictions(folder).predictions[0].file.identity
+    path.unlink()
+    write_arrays(path, {**stated, **identity}, {"u": array})
+
+
+BAD = np.zeros((6, 5, 16))
+BAD[3, 2, 1] = np.nan
+
+
+@pytest.mark.parametrize(
+    ("spoil", "message"),
+    [
+        (changed_manifest, "was changed since the challenge was made"),
+        (lambda f: (f.parent / "SECRET").write_text("x" * 40), "this is not the secret of the manifest in my-method"),
+        (lambda f: (f.parent / "SECRET").write_text("short"), "has 5 bytes, at least 32 are needed"),
+        (lambda f: (f.parent / "SECRET").unlink(), "no such file: SECRET; make a secret with: openssl"),
+        (lambda f: other_array(f, np.zeros((6, 5, 15))), "expected u (6, 5, 16)"),
+        (lambda f: other_array(f, np.zeros((5, 5, 16))), "expected u (6, 5, 16)"),
+        (lambda f: other_array(f, BAD), "is not finite in 1 of 480 numbers"),
+        (lambda f: other_array(f, np.zeros((6, 5, 16)), inputs="0" * 64), "has inputs 000000000000..., expected"),
+        (lambda f: other_array(f, np.zeros((6, 5, 16)), challenge="0" * 64), "has challenge 000000000000..., expected"),
+        (lambda f: (f / "card.toml").write_text(CARD_ONE.replace("parameters = 120\n", "")), "parameters is missing"),
+        (lambda f: (f / "card.toml").unlink(), "no such card: my-method/card.toml"),
+        (lambda f: (f / "manifest.json").unlink(), "it has no manifest.json"),
+        (lambda f: (f / "predictions" / "more.txt").write_text("x"), "more.txt does not belong to a submission"),
+        (lambda f: (f / "predictions" / "phi41-seed0.parquet").write_bytes(b"PAR1"), "is not a whole Parquet file"),
+        (lambda f: shutil.rmtree(f / "predictions"), "my-method has no predictions"),
+        (lambda f: f.rename(f.with_name("gone")), "my-method has no predictions"),
+    ],
+)
+def test_a_spoilt_submission_is_not_scored(copy, spoil, message, capsys):
+    spoil(copy / "my-method")
+    assert message in refused(capsys, "challenge", "score", "my-method", "--seed-file", "SECRET")
+    assert not list(copy.rglob("scores.json")) and not list(copy.rglob("*.tmp"))
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (("make", "tin", "--out", "x"), "unknown suite 'tin'; did you mean 'tiny'?"),
+        (("make", "tiny", "--out", "x", "--only", "phi4"), "unknown problem of the suite tiny 'phi4'"),
+        (("make", "tiny", "--out", "x", "-n", 2), "n must be between 3 and 100000, got 2"),
+        (("make", "tiny", "--out", "x", "--seen", 8), "seen must be between 0 and J-1 = 7, got 8"),
+        (("make", "tiny", "--out", "inputs"), "inputs is there already"),
+    ],
+)
+def test_mistakes_of_making_are_one_line(place, words, message, capsys, monkeypatch):
+    monkeypatch.chdir(place)
+    assert message in refused(capsys, "challenge", *words, "--seed-file", "SECRET")
+    assert not Path("x").exists()
+
+
+def test_mistakes_of_predicting_are_one_line(place, tmp_path, capsys, monkeypatch):
+    monkeypatch.chdir(place)
+    run, law = sorted(Path("runs").iterdir(), key=lambda path: sb.open_run(path).spec.task_spec.seen is not None)
+    predict = ("challenge", "predict", "inputs", "--card", "card.toml", "--out")
+    assert "small letters" in refused(capsys, *predict, "My_Method", "--run", run)
+    assert "my-method is there already" in refused(capsys, *predict, "my-method", "--run", run)
+    assert "are both for phi41" in refused(capsys, *predict, "x", "--run", run, "--run", run)
+    assert "no such run" in refused(capsys, *predict, "x", "--run", "nowhere")
+    Path("other.toml").write_text(CARD_ONE.replace("seeds = [0]", "seeds = [5]"))
+    other = (*predict[:4], "other.toml", "--out", "x")
+    assert "seed 0; the seeds of the card are [5]" in refused(capsys, *other, "--run", law)
+    make_challenge("tiny", SECRET, tmp_path / "b", only="burgers", n=6)
+    words = ("challenge", "predict", tmp_path / "b", "--card", "card.toml", "--out", "x", "--run", run)
+    assert "was trained for none of the problems burgers" in refused(capsys, *words)
+    shutil.copytree("inputs", tmp_path / "inputs")
+    shutil.copy(tmp_path / "b" / "burgers.parquet", tmp_path / "inputs" / "phi41.parquet")
+    words = ("challenge", "predict", tmp_path / "inputs", "--card", "card.toml", "--out", "x", "--run", run)
+    assert "does not have the checksum of the manifest" in refused(capsys, *words)
+    assert not Path("x").exists()
+
+
+def test_arrays_of_any_framework_are_taken_and_checked(place, tmp_path):
+    challenge = open_challenge(place / "inputs")
+    card, given = place / "card.toml", challenge.inputs("phi41-seen2")
+    members = np.repeat(given.u0[:, None, None], 5, axis=2).repeat(3, axis=1)
+    write_submission(tmp_path / "constant", challenge, card, {("phi41-seen2", 0): members})
+    assert score_submission(tmp_path / "constant", SECRET).results[0].members == 3
+    for array, message in [
+        (members[:, 0], "must have the shape"),
+        (np.full_like(members, np.inf), "is not finite in 1440 of 1440"),
+        (members.astype(complex), "must consist of real numbers"),
+    ]:
+        with pytest.raises(sb.UserError, match=message):
+            write_submission(tmp_path / "bad", challenge, card, {("phi41-seen2", 0): array})
+    with pytest.raises(sb.UserError, match="unknown problem of the challenge 'phi42'"):
+        write_submission(tmp_path / "bad", challenge, card, {("phi42", 0): members})
+    with pytest.raises(sb.UserError, match="no predictions were given"):
+        write_submission(tmp_path / "bad", challenge, card, {})
+    assert not (tmp_path / "bad").exists()
