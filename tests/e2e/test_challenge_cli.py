@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
+import os
+import re
 import shutil
+import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -250,3 +255,41 @@ def test_arrays_of_any_framework_are_taken_and_checked(place, tmp_path):
     with pytest.raises(sb.UserError, match="no predictions were given"):
         write_submission(tmp_path / "bad", challenge, card, {})
     assert not (tmp_path / "bad").exists()
+
+
+PAGE = Path(__file__).parents[2] / "docs" / "submit.md"
+
+
+@pytest.mark.slow
+def test_the_page_leads_from_an_empty_folder_to_a_row(tmp_path):
+    """docs/submit.md as written: indented lines are typed, the card is saved, the Python block is run, in order."""
+    lines = ["set -e", f'spdebench() {{ {sys.executable} -m spdebench "$@"; }}']
+    pattern = r"```toml\n(.*?)```|```py\n(.*?)```|^    (\S[^\n]*)$"
+    for card, script, typed in re.findall(pattern, PAGE.read_text(), re.M | re.S):
+        file = "card.toml" if card else f"{sys.executable} -"
+        lines.append(typed.strip() if typed else f"{'cat > ' * bool(card)}{file} <<'END'\n{card or script}END")
+    assert sum(line.startswith("spdebench ") for line in lines) == 8
+    (tmp_path / "page.sh").write_text("\n".join(lines))
+    environment = {**os.environ, "OMP_NUM_THREADS": "1"}
+    done = subprocess.run(["bash", "page.sh"], cwd=tmp_path, env=environment, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert "my-method: good" in done.stdout and "my-method: hidden truth" in done.stdout
+    (mine,) = submissions(tmp_path / "submissions")
+    assert mine.results[0].value < 0.5 and score_submission(tmp_path / "constant", secret_of(tmp_path)).results
+
+
+def secret_of(folder: Path) -> bytes:
+    return (folder / "SECRET").read_bytes().strip()
+
+
+def test_the_submissions_of_the_repository_are_good(tmp_path, capsys):
+    """Their files, and the seals of the entry whose secret the page has published."""
+    (published,) = re.findall(r"```text\n([0-9a-f]{64})\n```", PAGE.read_text())
+    (tmp_path / "SECRET").write_text(published)
+    folder = PAGE.parents[1] / "submissions"
+    assert call("challenge", "check", folder, "--seed-file", tmp_path / "SECRET") == 0
+    assert "step: good" in capsys.readouterr().out
+    closed = hashlib.sha256(published.encode()).hexdigest()
+    assert {scored.challenge for entry in submissions(folder) if entry.name == "step" for scored in entry.results} == {
+        closed
+    }

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
+import re
 import tomllib
 from dataclasses import dataclass
 from pathlib import Path
@@ -52,12 +53,12 @@ class SubmissionCard:
     title          the name on the leaderboard
     model          the kind of model, such as FNO; a name of `spdebench list models` where it is one
     authors        their names
-    contact        an e-mail address or a web address
+    contact        an e-mail address, a web address, or the word issues for the issues of this repository
     description    the method in the authors' own words
     parameters     trained numbers; a complex one counts twice
     training_data  the files or commands of the training data, with their seeds
     seeds          the training seeds, one for each submitted prediction of a problem
-    code           web address of the code, at a commit or a tag
+    code           web address of the code, at a commit or a tag; for a model of this package its path, src/..
     command        the exact command that trains the model and predicts
     hardware       the device that trained it
     training_minutes  minutes of training for one seed and problem, on that device
@@ -93,10 +94,10 @@ class SubmissionCard:
             raise UserError(f"parameters must be at least 0, got {self.parameters}")
         if not math.isfinite(self.training_minutes) or self.training_minutes < 0:
             raise UserError(f"training_minutes must be a finite number from 0 on, got {self.training_minutes}")
-        if not _is_web_address(self.code):
+        if not (_is_web_address(self.code) or re.fullmatch(r"src(/\w+)+(\.py)?", self.code)):
             raise UserError(f"code must be a web address that starts with https://, got '{self.code}'")
-        if not ("@" in self.contact or _is_web_address(self.contact)):
-            raise UserError(f"contact must be an e-mail address or a web address, got '{self.contact}'")
+        if not ("@" in self.contact or self.contact == "issues" or _is_web_address(self.contact)):
+            raise UserError(f"contact must be an e-mail address, a web address or 'issues', got '{self.contact}'")
 
 
 def _check_text(name: str, text: str, *, several_lines: bool = False) -> None:
