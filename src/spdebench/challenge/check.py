@@ -22,7 +22,7 @@ ENOUGH_SEEDS = 3
 
 
 @dataclass(frozen=True)
-class Checked:
+class CheckedSubmission:
     """A submission's name, what is wrong with it (empty: nothing), and what its readers will be told."""
 
     name: str
@@ -30,7 +30,7 @@ class Checked:
     notes: tuple[str, ...] = ()
 
 
-def check_submissions(folder: str | os.PathLike[str], secret: bytes | None = None) -> list[Checked]:
+def check_submissions(folder: str | os.PathLike[str], secret: bytes | None = None) -> list[CheckedSubmission]:
     """Check a submission, or all submissions of a folder; with the secret of their challenge also their seals."""
     place = Path(folder)
     if not place.is_dir():
@@ -42,12 +42,12 @@ def check_submissions(folder: str | os.PathLike[str], secret: bytes | None = Non
     folders = [each for each in found if each.is_dir() and not each.is_symlink()]
     if not folders and not strange:
         raise UserError(f"{place} holds no submission")
-    return [*(Checked(name, "is not a folder of a submission; take it out") for name in strange)] + [
+    return [*(CheckedSubmission(name, "is not a folder of a submission; take it out") for name in strange)] + [
         _checked(each, secret) for each in folders
     ]
 
 
-def _checked(folder: Path, secret: bytes | None) -> Checked:
+def _checked(folder: Path, secret: bytes | None) -> CheckedSubmission:
     name = folder.resolve().name
     try:
         _check_files(folder)
@@ -56,8 +56,8 @@ def _checked(folder: Path, secret: bytes | None) -> Checked:
         if secret is not None:
             _check_seals(submission, secret)
     except UserError as error:
-        return Checked(name, str(error))
-    return Checked(name, notes=tuple(_notes(submission)))
+        return CheckedSubmission(name, str(error))
+    return CheckedSubmission(name, notes=tuple(_notes(submission)))
 
 
 def _check_files(folder: Path) -> None:
