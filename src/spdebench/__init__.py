@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from spdebench.signatures import signature
     from spdebench.solvers import SCHEMES, Scheme, simulate, solve
     from spdebench.tasks import Batch, Setting, Task
-    from spdebench.training import Run, open_run
+    from spdebench.training import Run, load_model, open_run
     from spdebench.training.problem import problem_numbers
     from spdebench.training.sweep import sweep
     from spdebench.training.train import train
@@ -73,6 +73,7 @@ __all__ = [
     "floors",
     "generate",
     "import_published",
+    "load_model",
     "model",
     "open_dataset",
     "open_run",
@@ -99,7 +100,7 @@ _HOMES = {
     "signatures": ("signature",),
     "solvers": ("SCHEMES", "Scheme", "simulate", "solve"),
     "tasks": ("Batch", "Setting", "Task"),
-    "training": ("Run", "open_run", "sweep", "train"),
+    "training": ("Run", "load_model", "open_run", "sweep", "train"),
     "training.problem": ("problem_numbers",),
 }
 """The public names of each module. They are imported when first used, so that ``spdebench --help`` is fast."""

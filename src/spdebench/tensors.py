@@ -51,6 +51,8 @@ def load(path: Path) -> dict[str, Any]:
     check_regular(path)
     with path.open("rb") as file:
         start = file.read(len(_ZIP))
+    if start == _ZIP and path.suffix == ".safetensors":
+        raise ValueError("it is a file of torch.save, not of safetensors")
     try:
         content = _load_zip(path) if start == _ZIP else _load(path)
     except OSError:

@@ -14,6 +14,7 @@ import torch
 from hostile import cases, changed, changes, edited, edits, hostile_values, noise, obeys_the_law
 from hypothesis import given
 from hypothesis import strategies as st
+from safetensors.torch import save as encode
 
 from fake_records import dataset, written
 from spdebench import spec, tensors
@@ -86,6 +87,24 @@ def test_a_damaged_run(run_files, place, name, steps):
     look_all_over(folder)
 
 
+@cases(60)
+@given(st.sampled_from(("spec", "record")), changes)
+def test_a_forged_model_file(run_files, place, key, steps):
+    """A file of one model whose checksum fits: spec and record are checked like those of a run."""
+    path = place / "model.safetensors"
+    path.write_bytes(run_files["best.safetensors"])
+    texts = {name: run_files[f"{name}.json"].decode() for name in ("spec", "record")}
+    texts[key] = changed(json.loads(texts[key]), steps)
+    named: dict[str, torch.Tensor] = {}
+    text = json.dumps(tensors._emptied({**tensors.load(path), "spec": "@spec", "record": "@record"}, "", named))
+    for name, inner in texts.items():
+        text = text.replace(f'"@{name}"', inner)
+    path.write_bytes(encode(named, {"content": text, "checksum": tensors._checksum(text, named)}))
+    model = obeys_the_law(lambda: open_run(path))
+    if model is not None:
+        obeys_the_law(lambda: (model.name, model.record, model.task_setting, model.model))
+
+
 @pytest.fixture(scope="module")
 def checkpoint_files(run_files, tmp_path_factory) -> tuple[dict[str, Any], dict[str, bytes]]:
     """A checkpoint, and its files as this version and as earlier ones wrote them."""
@@ -101,7 +120,7 @@ def checkpoint_files(run_files, tmp_path_factory) -> tuple[dict[str, Any], dict[
 def test_a_damaged_checkpoint(checkpoint_files, place, version, steps):
     """What is read has the weights that were written: the file's checksums cover them."""
     whole, files = checkpoint_files
-    path = place / "damaged.safetensors"
+    path = place / ("damaged.safetensors" if version == "new" else "damaged.pt")
     path.write_bytes(edited(files[version], steps))
     try:
         found = tensors.load(path)

@@ -21,6 +21,7 @@ from spdebench.cli import (
     generate,
     leaderboard,
     merge,
+    model,
     plot,
     predict,
     report,
@@ -54,6 +55,7 @@ app.command("train")(train.train)
 app.command("evaluate")(evaluate.evaluate)
 app.command("compare")(compare.compare)
 app.command("predict")(predict.predict)
+app.add_typer(model.app, name="model")
 app.command("sweep")(sweep.sweep)
 app.command("table")(table.table)
 app.command("merge")(merge.merge)

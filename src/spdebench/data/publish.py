@@ -35,8 +35,20 @@ MARK = "<!-- written by spdebench data push -->"
 Card = Callable[[Dataset], str]
 
 
+def short_card(dataset: Dataset) -> str:
+    """Title, equation and number of samples; `spdebench.report.card.card` measures errors as well."""
+    if dataset.imported:
+        return f"# Imported data\n\n{len(dataset)} samples.\n"
+    return f"# {dataset.equation.title}\n\n`{dataset.equation.formula}`\n\n{len(dataset)} samples.\n"
+
+
 def publish(
-    file: str | os.PathLike[str], folder: Path, *, card: Card, licence: str = "", creator: str = "Anonymous"
+    file: str | os.PathLike[str],
+    folder: str | os.PathLike[str],
+    *,
+    card: Card = short_card,
+    licence: str = "",
+    creator: str = "Anonymous",
 ) -> list[Path]:
     """Write a dataset, the members of its law next to it and their description into a folder; returns its files.
 
@@ -61,7 +73,7 @@ def push(
     file: str | os.PathLike[str],
     place: hub.Place,
     *,
-    card: Card,
+    card: Card = short_card,
     licence: str = "",
     creator: str = "",
     private: bool = False,

@@ -8,6 +8,7 @@ from spdebench.training.options import TrainOptions, options_for
 from spdebench.training.provenance import provenance
 from spdebench.training.run import Run, open_run
 from spdebench.training.scoring import part_for, score_on
+from spdebench.training.share import load_model
 from spdebench.training.sweep import sweep
 from spdebench.training.train import ExecutionOptions, train
 
@@ -20,6 +21,7 @@ __all__ = [
     "Run",
     "RunSpec",
     "TrainOptions",
+    "load_model",
     "open_run",
     "options_for",
     "part_for",

@@ -13,15 +13,12 @@ record.json       one object with everything that tables need; it is there if an
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
-from contextlib import contextmanager
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
-from torch.nn.modules.module import register_module_parameter_registration_hook
 
 from spdebench.data.generate import check_device
 from spdebench.display import Displayed, TableRows, facts
@@ -38,6 +35,7 @@ from spdebench.tasks import Batch, Setting
 from spdebench.training import checkpoints
 from spdebench.training.folder import checkpoint_file, read_json, read_log, read_record
 from spdebench.training.identity import RunSpec, from_dict
+from spdebench.training.limits import check_types, parameters_at_most
 from spdebench.training.members import TEST_MEMBERS, draw
 
 
@@ -158,9 +156,10 @@ class Run(Displayed):
         """The model with its best weights, in evaluation mode."""
         weights = self.best.get("weights")
         try:
-            with _parameters_at_most(4 * sum(w.numel() for w in weights.values())):  # type: ignore[union-attr]
+            with parameters_at_most(4 * sum(w.numel() for w in weights.values())):  # type: ignore[union-attr]
                 model = self.spec.build()
             model.load_state_dict(weights)  # type: ignore[arg-type]
+            check_types(model, weights)  # type: ignore[arg-type]
         except (RuntimeError, TypeError, AttributeError, MemoryError) as error:
             line = str(error).partition("\n")[0]
             raise UserError(f"{self.weights_file} does not fit its run ({line}); train it again") from None
@@ -274,27 +273,13 @@ def check_best(content: dict[str, Any]) -> None:
         decode(kind, content[key], key)
 
 
-@contextmanager
-def _parameters_at_most(count: int) -> Iterator[None]:
-    """Inside, a model may register at most so many parameters: a forged spec may ask for far more than the file has."""
-    left = count
-
-    def registered(module: torch.nn.Module, name: str, parameter: torch.nn.Parameter | None) -> None:
-        nonlocal left
-        left -= 0 if parameter is None else parameter.numel()
-        if left < 0:
-            raise RuntimeError("its spec asks for many more weights than the file has")
-
-    hook = register_module_parameter_registration_hook(registered)
-    try:
-        yield
-    finally:
-        hook.remove()
-
-
 def open_run(path: str | os.PathLike[str]) -> Run:
-    """Open a run's folder; only its spec is read at first."""
+    """Open a run's folder, of which only the spec is read at first, or a file of one model (`write_model`)."""
     folder = Path(path)
+    if folder.suffix == ".safetensors":
+        from spdebench.training.share import open_file
+
+        return open_file(folder)
     file = folder / "spec.json"
     if not file.is_file():
         raise UserError(f"no such run: {folder} (a run is a folder with a spec.json, as 'spdebench train' makes it)")

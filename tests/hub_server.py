@@ -14,7 +14,8 @@ SMALL = 1 << 14  # bytes up to which a file is no LFS file
 
 
 class Hub(ThreadingHTTPServer):
-    """``repos[name][path]`` are the files; the rest is what a test wants to go wrong, and what was seen."""
+    """``repos[name][path]`` are the files, of models ``repos["models/name"][path]``; the rest is what a test wants to
+    go wrong, and what was seen."""
 
     daemon_threads = True
 
@@ -86,8 +87,12 @@ class Handler(BaseHTTPRequestHandler):
             return self._json({"errors": [], "warnings": []})
         if parts[:2] == ["api", "datasets"]:
             return self._api("/".join(parts[2:4]), parts[4:])
+        if parts[:2] == ["api", "models"]:
+            return self._api("/".join(parts[1:4]), parts[4:])
         if parts[0] == "datasets" and "resolve" in parts:
             return self._resolve("/".join(parts[1:3]), parts[4], "/".join(parts[5:]))
+        if parts[2:3] == ["resolve"]:
+            return self._resolve("/".join(["models", *parts[:2]]), parts[3], "/".join(parts[4:]))
         if path.endswith(".git/info/lfs/objects/batch"):
             return self._batch()
         self._json({"error": "not found"}, 404)
@@ -115,7 +120,16 @@ class Handler(BaseHTTPRequestHandler):
         if rest[:1] == ["commit"]:
             return self._commit(repo)
         siblings = [{"rfilename": p} for p in self.server.repos[repo]]
-        self._json({"id": repo, "sha": commit, "siblings": siblings, "private": False, "tags": [], "downloads": 0})
+        self._json(
+            {
+                "id": repo.removeprefix("models/"),
+                "sha": commit,
+                "siblings": siblings,
+                "private": False,
+                "tags": [],
+                "downloads": 0,
+            }
+        )
 
     def _entry(self, path: str, content: bytes) -> dict[str, Any]:
         size = self.server.declared or len(content)
@@ -161,14 +175,16 @@ class Handler(BaseHTTPRequestHandler):
     # --- writing ----------------------------------------------------------------------------------------------------
     def _create(self) -> None:
         asked = json.loads(self.body)
-        repo = "/".join(filter(None, (asked.get("organization"), asked["name"])))
+        kind = None if asked.get("type") == "dataset" else "models"
+        repo = "/".join(filter(None, (kind, asked.get("organization"), asked["name"])))
         if repo in self.server.repos:
             return self._json({"error": "You already created this dataset repo", "url": self._page(repo)}, 409)
         self.server.repos[repo] = {}
         self._json({"url": self._page(repo), "name": repo})
 
     def _page(self, repo: str) -> str:
-        return f"{self.server.address}/datasets/{repo}"
+        path = repo.removeprefix("models/") if repo.startswith("models/") else f"datasets/{repo}"
+        return f"{self.server.address}/{path}"
 
     def _mode(self, file: dict[str, Any]) -> dict[str, Any]:
         return {"path": file["path"], "uploadMode": "lfs" if file["size"] > SMALL else "regular", "shouldIgnore": False}
@@ -197,5 +213,5 @@ class Handler(BaseHTTPRequestHandler):
             elif entry["key"] == "lfsFile":
                 self.server.repos[repo][value["path"]] = self.server.lfs[value["oid"]]
         commit = self.server.commit(repo)
-        url = f"{self.server.address}/datasets/{repo}/commit/{commit}"
+        url = f"{self._page(repo)}/commit/{commit}"
         self._json({"success": True, "commitOid": commit, "commitUrl": url})
