@@ -12,7 +12,7 @@ from spdebench.display import cell
 from spdebench.errors import UserError
 from spdebench.metrics import LAW_METRICS
 from spdebench.models.step import StepModel
-from spdebench.models.step.report import table
+from spdebench.models.step.report import residual_table, table
 from spdebench.report.figures.coefficients import plot_coefficients
 from spdebench.report.style import save
 from spdebench.training import open_run
@@ -34,25 +34,28 @@ def show_run(path: str, as_json: bool, picture: Path | None) -> None:
         "again": train_command(record),
     }
     model = run.model
-    rows = []
+    rows, residual = [], []
     if isinstance(model, StepModel):
         found = model.description
         facts |= {"plan": model.plan.label, "notes": found["notes"], "tried": found["tried"]}
         rows = table(model)
+        if model.draws_members:
+            facts |= {"residual": model.residual().kind.label, "laws": found["laws"]}
+            residual = residual_table(model)
         if picture is not None:
             save(plot_coefficients(model), picture)
     elif picture is not None:
         raise UserError(f"--out draws the coefficients of a run of 'step'; {run.name} is one of '{run.spec.model}'")
     if as_json:
-        print_json(facts | {"coefficients": rows})
+        print_json(facts | {"coefficients": rows} | ({"deviations": residual} if residual else {}))
         return
     width = max(8, *(len(key) for key in facts))
     for key, value in facts.items():
         if value is None:
             continue
-        if key == "tried":
+        if key in ("tried", "laws"):
             lines = f"\n  {'':<{width}} ".join(f"{error:.3g}  {label}" for label, error in value)
-            typer.echo(f"  {'tried':<{width}} {lines}")
+            typer.echo(f"  {key:<{width}} {lines}")
         else:
             words = " ".join(f"{k}={v}" for k, v in value.items()) if isinstance(value, dict) else value
             typer.echo(f"  {key:<{width}} {'; '.join(words) if isinstance(words, list) else cell(words)}")
@@ -61,3 +64,8 @@ def show_run(path: str, as_json: bool, picture: Path | None) -> None:
             "\ncoefficients c_j(k) of the first stage, 95 % intervals over samples, and the values of the solver"
         )
         print_table(rows)
+    if residual:
+        typer.echo(
+            "\nstandard deviation of the residual in mode k, and of the unseen noise after one interval (solver)"
+        )
+        print_table(residual)

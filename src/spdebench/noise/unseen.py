@@ -18,6 +18,7 @@ from functools import cached_property
 import torch
 from torch import Tensor
 
+from spdebench.grids import Grid
 from spdebench.noise.stream import normal_pairs, numbered_states, sample_states
 from spdebench.noise.wiener import Wiener
 
@@ -61,6 +62,12 @@ class UnseenNoise:
         weighted = torch.view_as_complex(torch.view_as_real(z) * self._weights.to(z.device))
         field = self.wiener.physical(weighted)
         return field if self.stored is None else self.stored(field)
+
+    def power(self, grid: Grid) -> Tensor:
+        """E|F[dW](k)|^2 / dt in the modes of ``grid``, whose points are those of the series."""
+        pairs = self.wiener.basis.pairs
+        unit = torch.eye(2 * pairs, dtype=torch.float64).unflatten(1, (pairs, 2))
+        return grid.transform(self.series(torch.view_as_complex(unit))).abs().square().sum(0)
 
     def draw(self, states: Tensor, intervals: int, dt: float) -> Tensor:
         """Independent increments over intervals of length dt: float32, (states, intervals + 1, X..), 0 at t_0."""

@@ -15,6 +15,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from typing import ClassVar
 
 import torch
 from torch import Tensor
@@ -74,6 +75,11 @@ class Search:
     notes: list[str] = field(default_factory=list)
     tried: dict[Plan, float] = field(default_factory=dict)
 
+    gain: ClassVar[float] = GAIN
+    same: ClassVar[float] = SAME
+    retry: ClassVar[float] = RETRY
+    ridges: ClassVar[tuple[float, ...]] = COARSE_RIDGES
+
     def __post_init__(self) -> None:
         self.limits = self.train.range(self.grid)
 
@@ -128,14 +134,14 @@ class Search:
         best, useless = self._try(Plan()), set[str]()
         while best.error > ENOUGH:
             found, idle = self._round(best, useless, again=False)
-            if not _better(found, best) and best.error > RETRY:
+            if not self._better(found, best) and best.error > self.retry:
                 found, idle = self._round(best, useless, again=True)
-            if not _better(found, best):
+            if not self._better(found, best):
                 break
             best, useless = found, useless | idle
         for name in best.plan.groups:
             found = self._try(best.plan.having(groups=tuple(g for g in best.plan.groups if g != name)))
-            if found.error <= max(SAME * best.error, ENOUGH):
+            if found.error <= max(self.same * best.error, ENOUGH):
                 best = found
         return best
 
@@ -178,7 +184,7 @@ class Search:
     def _try(self, plan: Plan, base: Choice | None = None) -> Choice:
         """A fit for comparison; one with more stages than ``base`` goes on from it."""
         start = base if base and plan.stages > 1 and plan.having(stages=base.plan.stages) == base.plan else None
-        found = self._fit(plan, self.sizes.search_rows, self.sizes.search_paths, COARSE_RIDGES, start)
+        found = self._fit(plan, self.sizes.search_rows, self.sizes.search_paths, self.ridges, start)
         self.tried[plan] = found.error
         if not math.isfinite(found.error):
             self.notes.append(f"diverged on validation: {plan.label}")
@@ -193,12 +199,16 @@ class Search:
         start: Choice | None = None,
         stable: Callable[[Stepper], bool] | None = None,
     ) -> Choice:
-        val = Paths(self.val.u[:paths], self.val.dw[:paths])
-        return fit(plan, self.grid, self.train, rows, self.limits, lambda made: error(made, val), ridges, start, stable)
+        return fit(
+            plan, self.grid, self.train, rows, self.limits, lambda made: self._score(made, paths), ridges, start, stable
+        )
 
+    def _score(self, made: Stepper, paths: int) -> float:
+        """The error on the first validation paths."""
+        return error(made, Paths(self.val.u[:paths], self.val.dw[:paths]))
 
-def _better(found: Choice, best: Choice) -> bool:
-    return math.isfinite(found.error) and not found.error > GAIN * best.error
+    def _better(self, found: Choice, best: Choice) -> bool:
+        return math.isfinite(found.error) and not found.error > self.gain * best.error
 
 
 def error(stepper: Stepper, paths: Paths) -> float:

@@ -7,6 +7,10 @@ gives c (`normal`, `fit`), the validation part chooses the terms, the form of pr
 frames, the stages and the ridge by the error of whole rolled-out paths (`choose`). A prediction is a rollout from u_0
 (`rollout`). Where every frame of the solver and all of its noise are stored this finds the solver's own step.
 
+On a task with seen=K below J the step explains only a part of u_{n+1}. Then the law of the residual is fitted too
+(`residual`), step and law are chosen by proper scores (`ensemble`), and `sample` adds a drawn residual in every step: a
+linear inverse model of climate science with a nonlinear dictionary. The point prediction is the step without residuals.
+
 Memory: at most 512 MiB of training and 128 MiB of validation paths are kept (the first that fit), blocks of 48 MiB of
 columns, and 16 bytes x terms^2 x modes for the normal equations. On phi43 with all 257 frames the process peaks at
 2 GiB, however many samples there are.
@@ -28,14 +32,19 @@ from spdebench.errors import UserError
 from spdebench.grids import Grid
 from spdebench.models.base import Config, Features, OperatorModel
 from spdebench.models.step.choose import Search, Sizes, held_out
+from spdebench.models.step.ensemble import LawChoice, LawSearch, draw_members
 from spdebench.models.step.fit import Plan
 from spdebench.models.step.regrid import regrid
 from spdebench.models.step.report import bootstrap, shown_modes
+from spdebench.models.step.residual import Kind, Residual, packed, unpacked
 from spdebench.models.step.rollout import Map, Paths, Stage, Stepper
 from spdebench.tasks import Batch, Setting
 
 TRAIN_BYTES, VAL_BYTES = 1 << 29, 1 << 27
 """Bytes of paths that are kept for the regression and for the choice."""
+SAMPLE_BYTES = 1 << 28
+"""Bytes of members that are drawn at a time."""
+RESIDUAL = ("residual_modes", "residual_tables")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -60,12 +69,15 @@ class StepModel(OperatorModel, name="step"):
     causal = True
     any_grid = True
     any_horizon = True
+    generative = True  # on tasks with unseen noise
 
     config: StepConfig
     found: Tensor
     weights: Tensor
     envelope: Tensor
     intervals: Tensor
+    residual_modes: Tensor  # only on tasks with unseen noise
+    residual_tables: Tensor
 
     def __init__(self, setting: Setting, config: StepConfig) -> None:
         super().__init__(setting, config)
@@ -74,6 +86,9 @@ class StepModel(OperatorModel, name="step"):
         self.register_buffer("weights", torch.zeros(0, dtype=dtype))
         self.register_buffer("envelope", torch.zeros(0, dtype=torch.float64))
         self.register_buffer("intervals", torch.zeros(0, dtype=dtype))
+        if setting.partial:
+            self.register_buffer("residual_modes", torch.zeros(0, dtype=dtype))
+            self.register_buffer("residual_tables", torch.zeros(0, dtype=torch.float64))
         self._steppers: dict[tuple[Any, ...], Stepper] = {}
 
     def prepare(self, batch: Batch) -> Features:
@@ -95,15 +110,19 @@ class StepModel(OperatorModel, name="step"):
     def _fit(self, train: Paths, val: Paths) -> float:
         grid, config = self.setting.grid, self.config
         sizes = Sizes.of(grid, train.frames, config.rows)
-        search = Search(grid, train, val, sizes, most_stages=config.stages, most_history=config.history)
+        kind = LawSearch if self.setting.partial else Search
+        search = kind(grid, train, val, sizes, most_stages=config.stages, most_history=config.history)
         choice = search.run()
-        content = {
+        content: dict[str, Any] = {
             "plan": dataclasses.asdict(choice.plan),
             "largest": search.limits[1],
             "error": choice.error,
             "notes": search.notes,
             "tried": [[plan.label, error] for plan, error in search.tried.items()],
         }
+        if isinstance(search, LawSearch) and isinstance(choice, LawChoice):
+            self.residual_modes, self.residual_tables = packed(choice.residual)
+            content |= {"residual": dataclasses.asdict(choice.residual.kind), "laws": search.laws}
         maps = choice.stepper.maps
         self.weights = torch.cat([stage.weights.flatten() for one in maps for stage in one.stages])
         self.envelope = search.limits[0]
@@ -128,6 +147,17 @@ class StepModel(OperatorModel, name="step"):
         if not (1 <= plan.stages <= self.config.stages and 0 <= plan.history <= self.config.history):
             raise ValueError(f"{plan.stages} stages and {plan.history} earlier frames are beyond the configuration")
         return plan
+
+    def residual(self) -> Residual:
+        """The law of what the step does not explain; before a fit there is nothing of that kind."""
+        if not self.setting.partial:
+            raise UserError("all of the noise is given to the model, and its step has no random part; use seen=K")
+        maps, dtype = self.plan.history + 1, self.weights.dtype
+        if not len(self.found):
+            zero = torch.zeros(maps, 3, *self.setting.grid.spectral_shape, dtype=dtype, device=self.weights.device)
+            return unpacked(self.setting.grid, Kind(), maps, zero, self.residual_tables)
+        kind = spec.build(Kind, self.description["residual"], "the law of the residual")
+        return unpacked(self.setting.grid, kind, maps, self.residual_modes, self.residual_tables)
 
     def coefficients(self) -> dict[str, Tensor]:
         """c_j(k) by the name of the term: those of the first stage, a regression on u_n and dw_{n+1} alone."""
@@ -180,9 +210,27 @@ class StepModel(OperatorModel, name="step"):
         grid = self.setting.grid.with_points(tuple(u0.shape[1:]))
         return self.stepper(grid).rollout(u0, dw).to(u0.dtype)
 
+    def sample(
+        self, batch: Batch, members: int, seed: int = 0, first: int = 0, samples: Tensor | None = None
+    ) -> Tensor:
+        """Rollouts with drawn residuals; where all of the noise is seen every member is the prediction."""
+        if not self.setting.partial:
+            return self.predict(batch)[:, None].expand(-1, members, *batch.dw.shape[1:])
+        batch, numbers = batch.to(self.device), torch.arange(len(batch)) if samples is None else samples
+        stepper = self.stepper(self.setting.grid.with_points(tuple(batch.u0.shape[1:])))
+        residual = self.residual()
+        out = torch.empty((len(batch), members, *batch.dw.shape[1:]), dtype=batch.u0.dtype, device=self.device)
+        size = max(1, SAMPLE_BYTES // (16 * max(1, batch.dw.numel())))
+        with torch.inference_mode():
+            for start in range(0, members, size):
+                some = range(first + start, first + min(members, start + size))
+                drawn = draw_members(stepper, residual, batch.u0, batch.dw, some, seed, numbers)
+                out[:, start : start + len(some)] = drawn
+        return out
+
     def _load_from_state_dict(self, state_dict: dict[str, Any], prefix: str, *args: Any) -> None:
         """The number of coefficients depends on what was chosen: buffers take the shape of what is loaded."""
-        for name in ("found", "weights", "envelope", "intervals"):
+        for name in ("found", "weights", "envelope", "intervals", *(RESIDUAL if self.setting.partial else ())):
             value = state_dict.get(prefix + name)
             if isinstance(value, Tensor):
                 setattr(self, name, getattr(self, name).new_empty(value.shape))
@@ -190,6 +238,8 @@ class StepModel(OperatorModel, name="step"):
         super()._load_from_state_dict(state_dict, prefix, *args)
         try:
             self.stepper()
+            if self.setting.partial:
+                self.residual()
         except (UserError, ValueError, KeyError, TypeError, RuntimeError, AttributeError) as error:
             raise RuntimeError(f"the coefficients do not fit what was chosen ({error})") from None
 

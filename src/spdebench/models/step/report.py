@@ -10,6 +10,7 @@ several solver steps between two frames this is exact for u and dw, and the lead
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -17,7 +18,7 @@ from torch import Tensor
 
 from spdebench.errors import UserError
 from spdebench.grids import Grid
-from spdebench.models.regularity.schemes import linear_part
+from spdebench.models.regularity.schemes import linear_part, propagator, symbol_on
 from spdebench.models.step.fit import Plan, normal_equations
 from spdebench.models.step.normal import Normal
 from spdebench.models.step.rollout import Map, Paths
@@ -27,6 +28,8 @@ if TYPE_CHECKING:
     from spdebench.tasks import Setting
 
 GROUPS, DRAWS, SHOWN = 20, 200, 65
+MOST_ENTRIES = 1 << 24
+"""Values of basis functions that are computed for the exact standard deviations."""
 
 
 def shown_modes(grid: Grid) -> Tensor:
@@ -95,6 +98,49 @@ def generator_values(setting: Setting) -> dict[str, Tensor]:
     if rates:
         del out["u"]  # it depends on time
     return {name: value.expand(setting.grid.spectral_shape) for name, value in out.items()}
+
+
+def residual_deviations(setting: Setting) -> Tensor | None:
+    """Standard deviation of the unseen noise in mode k at the end of one interval, or None where it is not known:
+
+        sigma |B(k)| (lambda_k h (1 + |R|^2 + .. + |R|^{2(g-1)}))^{1/2},     g noise intervals h between frames
+
+    R and B are what the scheme does to a mode and to the noise in it over one interval. It is the residual of a step
+    that is exact but for the unseen noise, up to the products of that noise with u.
+    """
+    equation = setting.equation
+    if equation is None or equation.order != 1 or equation.multiplicative:
+        return None
+    unseen, grid = setting.unseen(law=True), setting.grid
+    if 2 * unseen.wiener.basis.pairs * math.prod(unseen.wiener.grid.points) > MOST_ENTRIES:
+        return None
+    try:
+        scheme = propagator(equation, "generator")
+        interval = equation.horizon / equation.noise_steps
+        symbol = symbol_on(grid, equation, equation.symbol)
+        decay, gain = (x.abs() ** 2 for x in scheme.response(symbol, interval, equation.substeps))
+    except UserError:  # the scheme has no formula for its linear part
+        return None
+    times = max(1, round(setting.dt / interval))
+    total = sum((decay**j for j in range(1, times)), torch.ones_like(decay))
+    return equation.sigma * (gain * unseen.power(grid) * interval * total).sqrt()
+
+
+def residual_table(model: StepModel, modes: tuple[int, ...] = (0, 1, 2, 4, 8, 16, 32)) -> list[dict[str, Any]]:
+    """One row for each mode: standard deviation of the residual, and that of the solver's unseen noise."""
+    grid = model.setting.grid
+    places = shown_modes(grid)
+    numbers = grid.mode_numbers(grid.dim - 1)[places % grid.spectral_shape[-1]]
+    found, exact = model.residual().laws[-1].deviation.flatten().cpu(), residual_deviations(model.setting)
+    return [
+        {
+            "k": k,
+            "deviation": _number(found[place]),
+            "generator": "-" if exact is None else _number(exact.flatten()[place]),
+        }
+        for place, k in zip(places.tolist(), numbers.tolist(), strict=True)
+        if k in modes
+    ]
 
 
 def table(model: StepModel, modes: tuple[int, ...] = (0, 1, 2, 4, 8, 16, 32)) -> list[dict[str, Any]]:

@@ -8,12 +8,14 @@ What leaves the range of the training data by much is cut: every mode at ``envel
 amplitude in the training part. A polynomial step is no contraction on modes that carry little signal (phases of KdV);
 without the cut one path in a hundred blows up there. A path that exceeds RANGE times the largest |u| is continued,
 from that frame on, as the step with one stage less predicts it. So no rollout ever gives NaN, and it stays causal.
+Where residuals are drawn (`residual`) a value beyond CUT times the largest |u| is cut, and the path goes on from there.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from typing import Protocol
 
 import torch
 from torch import Tensor
@@ -27,6 +29,8 @@ ENVELOPE = 20.0
 """A mode is cut at this many times its largest amplitude in the training part."""
 RANGE = 3.0
 """A path has diverged beyond this many times the largest |u| of the training part."""
+CUT = 1.2
+"""Where residuals are drawn, values are cut at this many times the largest |u| of the training part."""
 GOLDEN = (5**0.5 - 1) / 2
 """Multiples of it, modulo 1, are spread evenly."""
 
@@ -62,6 +66,18 @@ class Map:
         return self.predictions(dictionary, fields, t)[f"v{len(self.stages)}"]
 
 
+class Draws(Protocol):
+    """Residuals of some paths, drawn step by step: coefficients from those of u_n and of the prediction of u_{n+1}."""
+
+    def __call__(self, n: int, u: Tensor, v: Tensor) -> Tensor: ...
+
+
+class RandomPart(Protocol):
+    """A law from which every step of a rollout adds a draw; ``states`` are those of the random stream, one a path."""
+
+    def start(self, states: Tensor, grid: Grid) -> Draws: ...
+
+
 @dataclass
 class Stepper:
     """Maps for the first steps and, last, the one for all others."""
@@ -75,8 +91,20 @@ class Stepper:
     def grid(self) -> Grid:
         return self.dictionary.grid
 
-    def rollout(self, u0: Tensor, dw: Tensor, *, replace: bool = True) -> Tensor:
-        """u (B T X..) in float64 from u0 (B X..) and dw (B T X..); ``replace``: wild paths as said above."""
+    def rollout(
+        self,
+        u0: Tensor,
+        dw: Tensor,
+        *,
+        replace: bool = True,
+        random: RandomPart | None = None,
+        states: Tensor | None = None,
+    ) -> Tensor:
+        """u (B T X..) in float64 from u0 (B X..) and dw (B T X..); ``replace``: wild paths as said above.
+
+        With ``random`` every step adds a draw of it, for path b from the state ``states[b]``, and values are cut at CUT
+        times the largest |u| of the training part.
+        """
         frames = dw.shape[1]
         width = max(len(stage.terms) for one in self.maps for stage in one.stages) + 4
         points = u0[0].numel() * (2**self.grid.dim if self.dictionary.work is not self.grid else 1)
@@ -84,8 +112,9 @@ class Stepper:
         out = torch.empty(dw.shape, dtype=torch.float64, device=dw.device)
         for first in range(0, len(dw), size):
             rows = slice(first, first + size)
-            self._roll(u0[rows].double(), dw[rows], out[rows], frames)
-        if replace and self.stages > 1:
+            draws = None if random is None or states is None else random.start(states[rows], self.grid)
+            self._roll(u0[rows].double(), dw[rows], out[rows], frames, draws)
+        if replace and random is None and self.stages > 1:
             self._replace_wild(u0, dw, out)
         return out
 
@@ -107,9 +136,9 @@ class Stepper:
             shape = (*late[rows].shape, *(1,) * self.grid.dim)
             out[rows] = torch.where(late[rows].reshape(shape), calm, out[rows])
 
-    def _roll(self, u0: Tensor, dw: Tensor, out: Tensor, frames: int) -> None:
+    def _roll(self, u0: Tensor, dw: Tensor, out: Tensor, frames: int, draws: Draws | None = None) -> None:
         out[:, 0] = u0
-        history = self.maps[-1].history
+        history, most = self.maps[-1].history, CUT / RANGE * self.largest
         past = [self.grid.transform(u0)]
         noise: list[Tensor] = []
         for n in range(frames - 1):
@@ -117,8 +146,13 @@ class Stepper:
             one = self.maps[min(n, len(self.maps) - 1)]
             fields = named(past[: one.history + 1], noise[: one.history + 1])
             c = torch.nan_to_num(one.apply(self.dictionary, fields, n / max(frames - 1, 1)), posinf=0.0, neginf=0.0)
+            if draws is not None:
+                c = c + draws(n, past[0], c)
             c *= (self.envelope / c.abs().clamp_min(1e-300)).clamp(max=1.0)
             out[:, n + 1] = self.grid.inverse(c)
+            if draws is not None and bool((out[:, n + 1].abs() > most).any()):
+                out[:, n + 1].clamp_(-most, most)
+                c = self.grid.transform(out[:, n + 1])
             past = [c, *past[:history]]
 
 
