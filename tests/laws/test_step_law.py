@@ -11,6 +11,7 @@ import pytest
 import torch
 
 import spdebench as sb
+from spdebench import spec
 from spdebench.errors import UserError, without_aliasing_warning
 from spdebench.metrics.law import law_scores
 from spdebench.models import model
@@ -23,6 +24,7 @@ from spdebench.noise import PartialNoise
 from spdebench.solvers import seen_noise, simulate
 from spdebench.tasks import Batch, Task, TaskSpec
 from spdebench.tasks.law_floor import GaussianLaw, conditional_mean, estimated_seconds, exact_gaussian, independent
+from spdebench.training.law_rows import CONDITIONAL_MEAN, EXACT_LAW, LawRowSpec, measure
 
 TINY = {"points": 16, "truncation": 12, "frames": 8, "steps": 8, "sigma": 1.0, "kappa": 0.2}
 HEAT = sb.equation("heat", **TINY)
@@ -225,6 +227,15 @@ def test_floors_of_a_task(task):
     torch.testing.assert_close(conditional_mean(task, 4)[:, 0], some.mean(1))
     assert exact_gaussian(task, 2).shape == (3, 2, *task.test.shape)
     assert 0 < estimated_seconds(task) < 60
+
+
+def test_the_record_of_the_true_law_has_the_exact_law_of_heat_beside_it(task):
+    """Three inputs and 3 true members: the scores of both laws agree within 20 %, and the mean scores worse."""
+    data = task.datasets[0]
+    record = measure(LawRowSpec(data.spec, spec.to_dict(task.spec), 3), data)
+    exact, mean = (record.value("energy_score", part) for part in (EXACT_LAW, CONDITIONAL_MEAN))
+    assert exact == pytest.approx(record.value("energy_score"), rel=0.2)
+    assert exact is not None and mean is not None and mean > exact
 
 
 def test_other_equations_have_no_exact_law():

@@ -109,13 +109,18 @@ def _stored(task: Task) -> int:
         return 1
 
 
+def is_gaussian(equation: Equation) -> bool:
+    """Whether u is Gaussian given u0 and the seen noise, by a formula: linear, additive noise, first order in time."""
+    rule = equation.rule
+    linear = rule is not None and all(term.noise and not any(term.powers) for term in rule.monomials)
+    return linear and not equation.multiplicative and equation.order == 1
+
+
 class GaussianLaw:
     """The law of u given u0 and the noise that truncation ``seen`` keeps, for a linear equation with additive noise."""
 
     def __init__(self, equation: Equation, seen: int) -> None:
-        rule = equation.rule
-        linear = rule is not None and all(term.noise and not any(term.powers) for term in rule.monomials)
-        if not linear or equation.multiplicative or equation.order != 1:
+        if not is_gaussian(equation):
             raise UserError(
                 f"{equation.name}: the law is Gaussian for linear equations with additive noise only, such as heat"
             )

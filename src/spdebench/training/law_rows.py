@@ -4,6 +4,7 @@ The record is like that of a run, with the model ``independent``:
   scores                    64 further members of the true conditional law of each test input, scored against the stored
                             members: the floor of every score of laws
   shifts.conditional-mean   their mean as a point forecast, the floor of models that give one answer
+  shifts.exact-law          draws of the exact Gaussian law, where the equation is linear with additive noise (heat)
 The further members have the numbers after the stored ones. They are solved when they are scored, and never stored.
 """
 
@@ -19,23 +20,21 @@ from torch import Tensor
 
 from spdebench import spec
 from spdebench.data import Dataset, DatasetSpec
-from spdebench.errors import UserError, without_aliasing_warning
+from spdebench.errors import UserError
 from spdebench.metrics import Scores, law_scores
 from spdebench.metrics.law.members import MembersInBlocks
-from spdebench.noise import PartialNoise
 from spdebench.records import PartScores, Provenance, Record
-from spdebench.solvers import simulate
 from spdebench.tasks import Part, TaskSpec
+from spdebench.tasks.law_floor import GaussianLaw, further_members, is_gaussian, thinned
 from spdebench.training.members import SEEN_NOISE, TEST_MEMBERS, true_members
 from spdebench.training.provenance import provenance
 from spdebench.training.scoring import metric_values, sample_errors
 
 INDEPENDENT_LAW = "independent"
 CONDITIONAL_MEAN = "conditional-mean"
+EXACT_LAW = "exact-law"
 VERSION = 1
 """Version of the measurement."""
-TOGETHER = {"cpu": 256, "cuda": 4096}
-"""Paths that are solved at a time."""
 
 
 @dataclass(frozen=True)
@@ -73,26 +72,22 @@ class FurtherMembers(MembersInBlocks):
         self.mean = torch.zeros((len(part), *part.shape))
 
     def read(self, inputs: slice) -> Tensor:
-        data = self.part.datasets[0].spec
-        members = self.shape[1]
-        samples = [int(s) for s in self.part.rows[0][inputs] for _ in range(members)]
-        numbers = tuple(range(self.first, self.first + members)) * (len(samples) // members)
-        size = TOGETHER[torch.device(self.device).type]
-        pieces = []
-        with without_aliasing_warning():
-            for start in range(0, len(samples), size):
-                some = slice(start, start + size)
-                partial = PartialNoise(data.seen or 0, numbers[some])
-                paths = simulate(data.equation, data.seed, samples[some], device=self.device, partial=partial)
-                pieces.append(self._thin(paths.u.float()))
-        out: Tensor = torch.cat(pieces).unflatten(0, (-1, members))
+        members = range(self.first, self.first + self.shape[1])
+        out = further_members(self.part, members, inputs, self.device)
         self.mean[inputs] = out.mean(1).cpu()
         return out
 
-    def _thin(self, u: Tensor) -> Tensor:
-        """The frames and points of the part."""
-        steps = (slice(None, None, self.part.every), *(slice(None, None, self.part.stride),) * self.part.grid.dim)
-        return u[(slice(None), *steps)]
+
+class ExactMembers(MembersInBlocks):
+    """Draws of the exact Gaussian law of a linear equation for each sample of a part."""
+
+    def __init__(self, part: Part, members: int = TEST_MEMBERS) -> None:
+        data = part.datasets[0].spec
+        self.part, self.seed, self.law = part, data.seed, GaussianLaw(data.equation, data.seen or 0)
+        self.shape = (len(part), members, *part.shape)
+
+    def read(self, inputs: slice) -> Tensor:
+        return thinned(self.part, self.law.draw(self.seed, self.part.rows[0][inputs].tolist(), self.shape[1]))
 
 
 def measure(wanted: LawRowSpec, dataset: Dataset, device: str = "cpu") -> Record:
@@ -106,12 +101,17 @@ def measure(wanted: LawRowSpec, dataset: Dataset, device: str = "cpu") -> Record
         raise UserError(f"{dataset.path.name} needs {wanted.members} members; generate it with --members")
     further = FurtherMembers(part, truth.shape[1], device=device)
 
-    def score(prediction: FurtherMembers | Tensor) -> Scores:
+    def score(prediction: MembersInBlocks | Tensor) -> Scores:
         return law_scores(prediction, truth, part.grid, times=part.times, device=device)
 
+    def beside(prediction: MembersInBlocks | Tensor) -> PartScores:
+        found = score(prediction)
+        return PartScores(metric_values(found), sample_errors(found), wanted.datasets, part.name, len(part))
+
     law = score(further)
-    mean = score(further.mean.unsqueeze(1))
-    of_mean = PartScores(metric_values(mean), sample_errors(mean), wanted.datasets, part.name, len(part))
+    shifts = {CONDITIONAL_MEAN: beside(further.mean.unsqueeze(1))}
+    if is_gaussian(dataset.equation):
+        shifts[EXACT_LAW] = beside(ExactMembers(part))
     return Record(
         digest=wanted.digest,
         name=wanted.name,
@@ -123,7 +123,7 @@ def measure(wanted: LawRowSpec, dataset: Dataset, device: str = "cpu") -> Record
         real_parameters=0,
         scores=metric_values(law),
         samples=sample_errors(law),
-        shifts={CONDITIONAL_MEAN: of_mean},
+        shifts=shifts,
         training_seconds=0.0,
         measuring_seconds=round(time.perf_counter() - start, 3),
         provenance=Provenance(**provenance(device)),
