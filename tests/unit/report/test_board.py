@@ -22,6 +22,7 @@ from spdebench.records.store import add
 from spdebench.report.board import listing, problems_of, rows_of, shown_runs, shown_submissions
 from spdebench.report.board.problems import LAW
 from spdebench.report.board.shown import pilots_of
+from spdebench.report.board.submitted import identity_of
 from spdebench.report.site import build
 from spdebench.report.site.pages import _boards
 from spdebench.report.site.render import Templates
@@ -134,6 +135,20 @@ def test_laws_are_ranked_by_their_own_score(records, folder, tmp_path):
     assert len(paths.rows) == 5  # the other problem is as it was
 
 
+def test_our_laws_stand_beside_submitted_ones_and_the_true_law_is_the_floor(tmp_path):
+    data, task = identity_of(CORE.choose("phi41")[0], 4)
+    common = {"datasets": [data], "task": task, "epochs": 0}
+    values = {"step": 0.25, "climatology": 0.9, "independent": 0.1}
+    scores = {name: {LAW: {"value": value}, "crps": {"value": value}} for name, value in values.items()}
+    found = [record(name, PHI41, digest=str(k) * 10, scores=scores[name], **common) for k, name in enumerate(values)]
+    write_submission_folder(tmp_path / "ours", (scored(value=0.3, seen=4, members=16),))
+    (law,) = listing.boards(CORE, {entry.digest: entry for entry in found}, submissions(tmp_path))
+    assert [(row.rank, row.first.model) for row in law.rows] == [
+        (1, "step"), (2, "A small regression"), (3, "climatology"),
+    ]  # fmt: skip
+    assert law.floor == 0.1 and [line["model"] for line in listing.lines(law)][:2] == ["floor", "step"]
+
+
 # --- on the command line ------------------------------------------------------------------------------------------
 def command(capsys, *words: str) -> tuple[int, str]:
     with pytest.raises(SystemExit) as stop:
@@ -216,6 +231,7 @@ def test_the_site_ranks_them_together_draws_the_floor_and_shows_the_cards(record
     assert " ".join(first) == "A small regression submission hidden truth reproduced within 2 %"
     assert rows[2][0].split()[-1] == "seed" and "truth known to its authors" in rows[2][0]
     assert "../submissions/good.html" in whole.links
+    assert text(whole.all("h2")[0]).startswith("core suite: phi41 (J = 24, ")
     (drawing,) = whole.all("svg")
     assert drawing[1]["aria-label"].startswith("rel_l2 of 6 rows from 0.0210 to 0.900, and the floor 1.0e-07")
     assert "floor 1.0e-07" in text(drawing) and len(whole.all("title", drawing)) == 6

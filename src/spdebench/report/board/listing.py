@@ -49,8 +49,8 @@ class ProblemBoard:
 
     @property
     def rows(self) -> list[BoardRow]:
-        """Those of models, the best first; neither the solver nor short runs that tried a learning rate."""
-        return [row for row in self.problem.rows if not (row.first.solver or row.first.pilot)]
+        """Those of models, the best first; no short runs that tried a learning rate."""
+        return [row for row in self.problem.rows if not (row.first.reference or row.first.pilot)]
 
     @property
     def pilots(self) -> int:

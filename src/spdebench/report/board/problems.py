@@ -11,6 +11,7 @@ from spdebench.records import Record
 from spdebench.records.summary import MAIN, SeedMean, mean_over_seeds, ranked
 from spdebench.report.board.rows import BoardRow, metrics_of
 from spdebench.report.board.shown import ShownDataset
+from spdebench.report.board.submitted import suite_problems
 from spdebench.report.formatting import text
 from spdebench.training.solver_row import floor_of
 
@@ -34,6 +35,11 @@ class Problem:
         """The metric that ranks: the score of a law where only a part of the noise is given and some row has it."""
         law = self.rows[0].first.record.task.get("seen") is not None
         return LAW if law and any(LAW in row.scores for row in self.rows) else MAIN
+
+    @property
+    def suite(self) -> str:
+        """The suite that the problem belongs to, and its name there; empty where it is in none."""
+        return suite_problems().get(self.key, "")
 
     @property
     def equation(self) -> str:
@@ -93,7 +99,10 @@ class Problem:
 
     @cached_property
     def floor(self) -> SeedMean | None:
-        """The smallest error that what a model is given allows; None where no solver's record has it."""
+        """The smallest score that what a model is given allows: where laws are ranked that of the true law, otherwise
+        the error in the solver's record; None where there is no such record."""
+        if self.metric == LAW:
+            return next((row.main for row in self.rows if row.first.true_law), None)
         solvers = (row.first.record for row in self.rows if row.first.solver)
         return next((mean for record in solvers if (mean := mean_over_seeds([_floor(record)]))), None)
 

@@ -1,8 +1,9 @@
 """From runs to ranked rows.
 
-The best of a problem is, for each metric, the row whose mean is nearest to the metric's ideal value. The solver, models
-that are given the kernel of the data's scheme, and short runs that tried a learning rate are shown, but do not compete.
-A problem on which no network was trained has no ranks and no best row.
+The best of a problem is, for each metric, the row whose mean is nearest to the metric's ideal value. The solver, the
+true law, models that are given the kernel of the data's scheme, and short runs that tried a learning rate are shown,
+but do not compete. Laws are ranked by the energy score, which orders the models of a problem as their skill does. A
+problem on which no network was trained has no ranks and no best row.
 """
 
 from __future__ import annotations
@@ -69,7 +70,7 @@ def _mark_best(problem: Problem) -> None:
     for metric in metrics_of(competing):
         means = {k: row.scores[metric].mean for k, row in enumerate(competing) if metric in row.scores}
         gaps = {k: gap(means[k], metric) for k in ranked(means, metric)}
-        first = leaders(means, metric, floor)
+        first = leaders(means, metric, floor if metric == problem.metric else None)
         for k, own in gaps.items():
             ahead = 0 if k in first else sum(other < own for other in gaps.values())
             if metric == problem.metric:

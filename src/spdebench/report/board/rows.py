@@ -16,7 +16,7 @@ from spdebench.tasks import TaskSpec
 
 ENOUGH_SEEDS = 3
 """Training seeds from which on a mean is shown without a note."""
-RowKind = Literal["network", "submission", "baseline", "solver"]
+RowKind = Literal["network", "submission", "baseline", "solver", "true law"]
 
 
 @dataclass
@@ -65,7 +65,9 @@ class BoardRow:
     def kind(self) -> RowKind:
         if self.first.submission is not None:
             return "submission"
-        return "solver" if self.first.solver else "baseline" if self.first.baseline else "network"
+        if self.first.reference:
+            return "solver" if self.first.solver else "true law"
+        return "baseline" if self.first.baseline else "network"
 
     @property
     def learned(self) -> bool:
@@ -74,8 +76,8 @@ class BoardRow:
 
     @property
     def competes(self) -> bool:
-        """Whether it is ranked: not the solver, not a pilot of a learning rate, and not given the data's scheme."""
-        return not (self.first.solver or self.first.pilot or self.first.record.knows_scheme)
+        """Whether it is ranked: a model, not a pilot of a learning rate, and not given the data's scheme."""
+        return not (self.first.reference or self.first.pilot or self.first.record.knows_scheme)
 
     @property
     def hidden(self) -> bool:

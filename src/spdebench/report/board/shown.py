@@ -24,6 +24,7 @@ from spdebench.records.record import FINER, TEST
 from spdebench.report.formatting import fingerprint, mapping, page_name, real, several, text
 from spdebench.tasks import TASK_TEXT
 from spdebench.training.again import train_command
+from spdebench.training.law_rows import INDEPENDENT_LAW
 from spdebench.training.solver_row import SOLVER, outdated
 
 _SHOWN = ("truncation", "sigma", "boundary", "kappa")  # columns of their own (kappa: the task)
@@ -178,9 +179,19 @@ class ShownRun:
         return self.record.model == SOLVER
 
     @property
+    def true_law(self) -> bool:
+        """Further members of the true law: the floor where laws are predicted."""
+        return self.record.model == INDEPENDENT_LAW
+
+    @property
+    def reference(self) -> bool:
+        """Not a model: the solver, or the true law."""
+        return self.solver or self.true_law
+
+    @property
     def baseline(self) -> bool:
         """Not trained by gradients: zero epochs."""
-        return self.record.epochs == 0 and not self.solver and self.submission is None
+        return self.record.epochs == 0 and not self.reference and self.submission is None
 
     @property
     def page(self) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Iterable, Mapping
 from typing import Any
 
@@ -12,7 +13,7 @@ from spdebench.errors import UserError
 from spdebench.records import Record
 from spdebench.report.board.shown import ShownRun
 from spdebench.report.formatting import fingerprint
-from spdebench.suites import SUITES, SuiteProblem
+from spdebench.suites import CORE, SUITES, SuiteProblem
 from spdebench.tasks import TaskSpec, subsampling
 
 
@@ -59,3 +60,11 @@ def identity_of(problem: SuiteProblem, seen: int | None = None) -> tuple[Mapping
     data = DatasetSpec(equation=equation, n=problem.n, seed=problem.seed, seen=seen)
     task = TaskSpec(**{"inputs": equation.task, **subsampling(equation), **problem.task, "seen": seen})
     return data.to_dict(), spec.to_dict(task)
+
+
+@functools.cache
+def suite_problems() -> Mapping[str, str]:
+    """Fingerprint of dataset and task -> suite and name of the problems of the core suite."""
+    return {
+        fingerprint([[data], task]): f"core suite: {p.name}" for p in CORE.problems for data, task in [identity_of(p)]
+    }

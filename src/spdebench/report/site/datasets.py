@@ -89,7 +89,7 @@ def _compare(rows: Sequence[BoardRow], label: str) -> list[Drawing]:
 
 
 def _point(row: BoardRow) -> Point:
-    kind: Kind = "solver" if row.first.solver else "baseline" if row.first.baseline else "model"
+    kind: Kind = "solver" if row.first.reference else "baseline" if row.first.baseline else "model"
     values = tuple(run.scores[MAIN].value for run in row.runs if MAIN in run.scores)
     time = row.inference_ms
     return Point(row.label, values, kind, time if time and math.isfinite(time) and time > 0 else None)

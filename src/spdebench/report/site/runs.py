@@ -26,7 +26,6 @@ from spdebench.report.site.content import Content
 from spdebench.report.site.render import Drawing, Page, Templates, draw
 from spdebench.tasks import TaskSpec
 from spdebench.training import open_run
-from spdebench.training.solver_row import SOLVER
 
 
 def run_pages(content: Content, templates: Templates) -> Iterator[Page]:
@@ -34,8 +33,8 @@ def run_pages(content: Content, templates: Templates) -> Iterator[Page]:
     tables = {digest: filled.table.name for filled in content.tables for e in filled.entries for digest in e.digests}
     for row in content.rows:
         for run in row.runs if row.kind != "submission" else []:
-            table = tables.get(run.record.digest) if run.solver else None
-            commands = [f"spdebench table {table} --only {SOLVER} --run"] if table else run.commands
+            table = tables.get(run.record.digest) if run.reference else None
+            commands = [f"spdebench table {table} --only {run.record.model} --run"] if table else run.commands
             yield _run(content, templates, run, row.runs, commands)
 
 

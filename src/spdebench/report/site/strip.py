@@ -18,7 +18,7 @@ LINE, HEIGHT = 26.0, 46.0
 """Where the axis runs, and the height of all."""
 REACH = 100.0
 """How far below the smallest error the axis goes to reach the floor; a smaller floor stands at its left end."""
-COLOURS = {"network": "--blue", "submission": "--ink", "baseline": "--orange", "solver": "--green"}
+COLOURS = {"network": "--blue", "submission": "--ink", "baseline": "--orange"}
 
 
 def strip(problem: Problem) -> str:
@@ -28,7 +28,7 @@ def strip(problem: Problem) -> str:
     """
     from markupsafe import Markup
 
-    shown = (row for row in problem.rows if not (row.first.solver or row.first.pilot))
+    shown = (row for row in problem.rows if not (row.first.reference or row.first.pilot))
     rows = [row for row in shown if row.main and 0 < row.main.mean < math.inf]
     if len(rows) < 2:
         return Markup()
