@@ -155,6 +155,7 @@ def _show_model(name: str, overrides: list[str], as_json: bool) -> None:
     from spdebench.models import MODELS
     from spdebench.models.counts import counts
     from spdebench.report.model_settings import model_settings, settings_by_value
+    from spdebench.training.options import learns_laws
 
     if overrides:
         raise UserError(f"show {name} takes no key=value; a model's settings follow from its data: spdebench train")
@@ -168,6 +169,7 @@ def _show_model(name: str, overrides: list[str], as_json: bool) -> None:
         "causal": cls.causal,
         "any_grid": cls.any_grid,
         "trainable": cls.trainable,
+        "laws": "draws members" if cls.generative else "loss=energy" if learns_laws(cls) else "no",
         "counts": counts(name),
         "settings": model_settings(name),
     }
@@ -176,7 +178,7 @@ def _show_model(name: str, overrides: list[str], as_json: bool) -> None:
         return
     formula = inspect.getdoc(sys.modules[cls.__module__]) or ""  # a model's file opens with its formula
     typer.echo(f"{cls.title}\n\n{formula}\n\n{inspect.getdoc(cls)}\n")
-    for key in ("dims", "inputs", "causal", "any_grid"):
+    for key in ("dims", "inputs", "causal", "any_grid", "laws"):
         value = facts[key]
         typer.echo(f"  {key:<10} {', '.join(map(str, value)) if isinstance(value, list) else value}")
     if cls.added_inputs:

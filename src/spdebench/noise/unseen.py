@@ -23,7 +23,7 @@ from spdebench.noise.stream import normal_pairs, numbered_states, sample_states
 from spdebench.noise.wiener import Wiener
 
 MOST_NUMBERS = 1 << 24
-"""Pairs of normal numbers that are drawn at a time: 256 MiB."""
+"""Pairs of normal numbers, or values on the grid, that are drawn at a time: at most 256 MiB."""
 
 
 def fill_states(
@@ -72,7 +72,7 @@ class UnseenNoise:
     def draw(self, states: Tensor, intervals: int, dt: float) -> Tensor:
         """Independent increments over intervals of length dt: float32, (states, intervals + 1, X..), 0 at t_0."""
         modes = self.wiener.basis.modes.to(states.device)
-        size = max(1, MOST_NUMBERS // (intervals * len(modes)))
+        size = max(1, MOST_NUMBERS // (intervals * max(len(modes), math.prod(self.wiener.grid.points))))
         nodes = torch.arange(intervals, device=states.device)
         parts = [self.series(normal_pairs(some, nodes, modes, math.sqrt(dt))).float() for some in states.split(size)]
         increments = torch.cat(parts)

@@ -59,6 +59,11 @@ def sweep(
     if any(request.task for request in requests):
         raise UserError("a sweep has one task; vary fields of the model and training options only")
     execution, fixed = split_options(options)
+    losses = {request.options.get("loss", fixed.get("loss")) for request in requests}
+    if "energy" in losses and len(losses) > 1:
+        raise UserError(
+            "loss=energy is validated by the energy score and other losses by the relative L2 error; sweep one"
+        )
     for request in requests:  # check all of them before the first is trained
         identify(model, task, request.config, {**fixed, **request.options})
     found = []

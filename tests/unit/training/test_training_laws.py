@@ -58,7 +58,7 @@ HEAT = {"points": 8, "frames": 2, "steps": 2, "truncation": 4, "kappa": 0.1, "di
 
 @pytest.fixture(scope="module")
 def file(tmp_path_factory):
-    return sb.generate(sb.equation("heat", **HEAT), n=240, seen=2, members=16, out=tmp_path_factory.mktemp("data"))
+    return sb.generate(sb.equation("heat", **HEAT), n=160, seen=2, members=16, out=tmp_path_factory.mktemp("data"))
 
 
 @pytest.fixture
@@ -170,8 +170,9 @@ def test_a_graph_gives_the_weights_of_eager_steps(law_task, streamed):
     a, b = trained(eager), trained(graph)
     assert graph.graph and all(torch.allclose(a[key], b[key], rtol=1e-4, atol=1e-6) for key in a)
     assert eager.log[-1]["val"] == pytest.approx(graph.log[-1]["val"], rel=1e-4)
-    host = trained(make_fit(law_task))
-    assert all(torch.allclose(host[key], b[key].cpu(), rtol=1e-2, atol=1e-3) for key in host)
+    host = make_fit(law_task)  # the same draws, to rounding
+    trained(host)
+    assert host.log[-1]["val"] == pytest.approx(graph.log[-1]["val"], rel=1e-2)
 
 
 # --- the law that is learned --------------------------------------------------------------------------------------
@@ -227,12 +228,12 @@ def test_the_record_has_the_scores_of_the_law(runs, law_task):
     assert len(law.record.samples["energy_score"]) == len(law_task.test)
     assert law.spec.options["loss"] == "energy" and "draws" not in law.spec.options
     x = law.sample(law_task.test.u0, law_task.test.dw)
-    again = law_scores(x, law_task.members(), law_task.test.grid, times=law_task.test.times)
+    again = law_scores(x, law_task.members(), law_task.test.grid, times=law_task.test.times, resamples=0)
     assert law.scores["crps"].value == pytest.approx(again["crps"].value, rel=1e-5)
     assert sum(law.scores["rank_chi2"].details["histogram"]) == len(law_task.test)
     np.testing.assert_allclose(law.members, x[:4], atol=1e-5)
     np.testing.assert_allclose(law.predictions, x.mean(1), atol=1e-5)
-    np.testing.assert_allclose(law.predict(law_task.test.u0, law_task.test.dw), x.mean(1), atol=1e-5)
+    np.testing.assert_allclose(law.predict(law_task.test.u0[:3], law_task.test.dw[:3]), x[:3].mean(1), atol=1e-5)
     assert json.loads(law.file("scores.json").read_text())["settings"]["law"]["members"] == 64
 
 
@@ -289,6 +290,8 @@ def test_options_that_do_not_fit_are_refused(law_task, file):
         options_for("affine", replace(setting, seen=4), loss="energy")
     with pytest.raises(sb.UserError, match="mixture of 2"):
         sb.train("affine", Task([file, file], seen=2), loss="energy")
+    with pytest.raises(sb.UserError, match="sweep one"):
+        sb.training.sweep("affine", law_task, {"loss": ["rel_l2", "energy"]})
     with pytest.raises(sb.UserError, match=r"'tiny' are too costly; models that do: .*fno.*nspde"):
         options_for("tiny", setting, loss="energy")
 
