@@ -17,7 +17,14 @@ from tests.command_line import call
 from tests.submitted import CARD
 
 import spdebench as sb
-from spdebench.challenge import make_challenge, open_challenge, score_submission, submissions, write_submission
+from spdebench.challenge import (
+    make_challenge,
+    open_challenge,
+    read_secret,
+    score_submission,
+    submissions,
+    write_submission,
+)
 from spdebench.challenge.arrays import write_arrays
 from spdebench.challenge.predictions import open_predictions
 from spdebench.challenge.truth import solved_truth
@@ -48,8 +55,11 @@ def place(tmp_path_factory):
         made = ("challenge", "make", "tiny", "--seed-file", "SECRET", "-n", 6, "--members", 4, "--seen", 2)
         assert call(*made, "--only", "phi41", "--out", "inputs") == 0
         data = sb.generate(sb.equation("phi41", **FIELDS), n=40, seen=2, out="data")
-        path, law = sb.train("mean", data, out="runs").path, sb.train("mean", sb.Task(data, seen=2), out="runs").path
-        runs = ("--run", path, "--run", law)
+        path, law = (
+            sb.train("mean", data, out="runs").path,
+            sb.train("climatology", sb.Task(data, seen=2), out="runs").path,
+        )
+        runs = ("--run", path, "--run", law, "--members", 3)
         assert call("challenge", "predict", "inputs", *runs, "--card", "card.toml", "--out", "my-method") == 0
         assert call("challenge", "score", "my-method", "--seed-file", "SECRET") == 0
         yield folder
@@ -106,7 +116,7 @@ def test_scores_are_those_of_evaluate_on_the_hidden_truth(place):
         scored = found[seen]
         assert scored.value == expected[scored.metric].value and scored.hidden and scored.n == 6
         assert scored.scores[scored.metric].low < scored.value < scored.scores[scored.metric].high
-    assert set(found[None].scores) > {"rel_l2", "w12", "sigw1", "spectrum"} and found[2].members == 1
+    assert set(found[None].scores) > {"rel_l2", "w12", "sigw1", "spectrum"} and found[2].members == 3
 
 
 def submissions_of(place: Path):
@@ -194,9 +204,16 @@ BAD[3, 2, 1] = np.nan
         (lambda f: f.rename(f.with_name("gone")), "my-method has no predictions"),
     ],
 )
-def test_a_spoilt_submission_is_not_scored(copy, spoil, message, capsys):
+def test_a_spoilt_submission_is_not_scored(copy, spoil, message):
     spoil(copy / "my-method")
-    assert message in refused(capsys, "challenge", "score", "my-method", "--seed-file", "SECRET")
+    with pytest.raises(sb.UserError, match=re.escape(message)):
+        score_submission("my-method", read_secret("SECRET"))
+    assert not list(copy.rglob("scores.json")) and not list(copy.rglob("*.tmp"))
+
+
+def test_the_command_refuses_it_in_one_line(copy, capsys):
+    changed_manifest(copy / "my-method")
+    assert "was changed" in refused(capsys, "challenge", "score", "my-method", "--seed-file", "SECRET")
     assert not list(copy.rglob("scores.json")) and not list(copy.rglob("*.tmp"))
 
 
@@ -275,11 +292,8 @@ def test_the_page_leads_from_an_empty_folder_to_a_row(tmp_path):
     assert done.returncode == 0, done.stderr
     assert "my-method: good" in done.stdout and "my-method: hidden truth" in done.stdout
     (mine,) = submissions(tmp_path / "submissions")
-    assert mine.results[0].value < 0.5 and score_submission(tmp_path / "constant", secret_of(tmp_path)).results
-
-
-def secret_of(folder: Path) -> bytes:
-    return (folder / "SECRET").read_bytes().strip()
+    assert mine.results[0].value < 0.5
+    assert score_submission(tmp_path / "constant", read_secret(tmp_path / "SECRET")).results[0].seen == 8
 
 
 def test_the_submissions_of_the_repository_are_good(tmp_path, capsys):

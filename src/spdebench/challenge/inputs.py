@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -18,9 +18,6 @@ from spdebench.equations.identity import to_dict
 from spdebench.errors import UserError
 from spdebench.files import new_folder, write_text
 from spdebench.suites import SUITES
-
-Report = Callable[[ChallengeProblem], None]
-"""Called before the inputs of a problem are drawn."""
 
 
 @dataclass(frozen=True)
@@ -80,7 +77,6 @@ def make_challenge(
     members: int = 32,
     device: str = "cpu",
     overwrite: bool = False,
-    report: Report | None = None,
 ) -> Challenge:
     """Write the inputs of a suite's problems, drawn from a secret, into a new folder.
 
@@ -99,8 +95,6 @@ def make_challenge(
     with new_folder(Path(out), overwrite) as folder:
         written = []
         for problem in problems:
-            if report:
-                report(problem)
             u0, dw = drawn_inputs(problem, manifest.keyed_seed(secret, problem), device)
             path = folder / problem.file
             write_arrays(path, _identity(manifest, problem), {"u0": u0, problem.noise_column: dw})

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 
@@ -10,10 +10,8 @@ from spdebench.challenge.inputs import Challenge
 from spdebench.challenge.manifest import ChallengeProblem
 from spdebench.data.identity import from_dict
 from spdebench.errors import UserError
+from spdebench.progress import Progress
 from spdebench.training import Run
-
-Report = Callable[[Run, ChallengeProblem], None]
-"""Called before a run predicts."""
 
 
 def predict_runs(
@@ -22,7 +20,7 @@ def predict_runs(
     *,
     members: int = 32,
     device: str = "cpu",
-    report: Report | None = None,
+    progress: bool | None = False,
 ) -> dict[tuple[str, int], np.ndarray]:
     """(problem, training seed) -> prediction; for a law ``members`` members, or one of a model that predicts a mean."""
     matched: dict[tuple[str, int], tuple[ChallengeProblem, Run]] = {}
@@ -33,15 +31,15 @@ def predict_runs(
             raise UserError(f"{matched[key][1].name} and {run.name} are both for {key[0]} with seed {key[1]}")
         matched[key] = problem, run
     out = {}
-    for key, (problem, run) in matched.items():
-        if report:
-            report(run, problem)
-        given = challenge.inputs(problem.label)
-        if problem.seen is not None and run.model.draws_members:
-            out[key] = run.sample(given.u0, given.dw, members=members, device=device)
-        else:
-            path = run.predict(given.u0, given.dw, device=device)
-            out[key] = path if problem.seen is None else path[:, None]
+    with Progress(len(matched), "problems predicted", enabled=progress) as bar:
+        for key, (problem, run) in matched.items():
+            given = challenge.inputs(problem.label)
+            if problem.seen is not None and run.model.draws_members:
+                out[key] = run.sample(given.u0, given.dw, members=members, device=device)
+            else:
+                path = run.predict(given.u0, given.dw, device=device)
+                out[key] = path if problem.seen is None else path[:, None]
+            bar.advance(1)
     return out
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
@@ -25,12 +24,10 @@ from spdebench.data.generate import check_device
 from spdebench.errors import UserError
 from spdebench.files import write_text
 from spdebench.metrics import Scores, evaluate, law_scores
+from spdebench.progress import Progress
 from spdebench.records.codec import encode
 from spdebench.training.scoring import metric_values
 from spdebench.version import __version__
-
-Report = Callable[[Scored], None]
-"""Called after each prediction was scored."""
 
 
 def score_submission(
@@ -39,7 +36,7 @@ def score_submission(
     *,
     own: bool = False,
     device: str = "cpu",
-    report: Report | None = None,
+    progress: bool | None = False,
 ) -> Submission:
     """Score all predictions of a submission and write ``scores.json`` into its folder.
 
@@ -53,14 +50,14 @@ def score_submission(
     ]  # refuses numbers that are not finite before anything is solved
     name, results = found.folder.resolve().name, []
     truth: tuple[ChallengeProblem, np.ndarray] | None = None
-    for prediction, array in zip(found.predictions, arrays, strict=True):
-        problem = prediction.problem
-        if truth is None or truth[0] != problem:
-            truth = problem, solved_truth(problem, found.manifest.keyed_seed(secret, problem), device)
-        scored = _scored(found.manifest, prediction, compared(problem, array, truth[1]), array, not own)
-        results.append(sealed(scored, secret, name))
-        if report:
-            report(results[-1])
+    with Progress(len(arrays), "predictions scored", enabled=progress) as bar:
+        for prediction, array in zip(found.predictions, arrays, strict=True):
+            problem = prediction.problem
+            if truth is None or truth[0] != problem:
+                truth = problem, solved_truth(problem, found.manifest.keyed_seed(secret, problem), device)
+            scored = _scored(found.manifest, prediction, compared(problem, array, truth[1]), array, not own)
+            results.append(sealed(scored, secret, name))
+            bar.advance(1)
     submission = Submission(name, found.card, tuple(results))
     write_text(found.folder / SCORES_FILE, scores_text(submission.results))
     return submission

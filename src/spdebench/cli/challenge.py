@@ -80,7 +80,8 @@ def predict(
     check_device(device)
     read_card(card)
     opened = open_challenge(challenge)
-    predictions = predict_runs(opened, [open_run(run) for run in runs], members=members, device=device)
+    chosen = [open_run(run) for run in runs]
+    predictions = predict_runs(opened, chosen, members=members, device=device, progress=None)
     folder = write_submission(out, opened, card, predictions, overwrite=overwrite)
     shapes = {f"{label}, seed {seed}": list(array.shape) for (label, seed), array in predictions.items()}
     if as_json:
@@ -108,7 +109,7 @@ def score(
     from spdebench.challenge import read_secret, score_submission
 
     torch.set_num_threads(1)
-    found = score_submission(submission, read_secret(seed_file), own=own, device=device)
+    found = score_submission(submission, read_secret(seed_file), own=own, device=device, progress=None)
     _show(found, submission, as_json)
     if not as_json:
         typer.echo(f"next: copy card.toml and scores.json to submissions/{found.name} and open a pull request")
