@@ -264,6 +264,6 @@ def _run(
 def _line(outcome: RunOutcome) -> str:
     from spdebench.records.summary import MAIN
 
-    value = outcome.record.value(MAIN) if outcome.record else None
+    value = outcome.record.value(MAIN) if outcome.record and MAIN in outcome.record.scores else None
     error = "" if value is None else f"  rel_l2 {value:.4g}"
     return f"{outcome.name}  {outcome.state}{error}  {duration(outcome.seconds)}  {outcome.message}".rstrip()

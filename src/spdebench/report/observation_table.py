@@ -71,7 +71,7 @@ def _below(filled: Filled) -> str:
     missing = [e for e in entries if not e.values]
     words = (
         "Skill in the energy score on the test part: 0 for the climatology, 1 for the true law. Bold: the best of a "
-        "column; rows with drawn noise and the conditional mean do not compete."
+        "column; rows with drawn noise and the conditional mean are not ranked."
     )
     if not missing:
         return paragraph(words)

@@ -48,7 +48,7 @@ def test_skill_lies_between_climatology_and_the_true_law(cells):
         cells,
         {
             (law, "climatology"): 3.0,
-            (law, "independent ensemble"): 1.0,
+            (law, "true law"): 1.0,
             (law, "FNO"): 1.5,
             (law, "NSPDE, drawn noise"): 3.5,
             ("kpz, seen=J", "climatology"): 4.0,
@@ -57,7 +57,7 @@ def test_skill_lies_between_climatology_and_the_true_law(cells):
     )
     filled = fill(table("observation"), known, 1)
     found = skills(filled, law)
-    assert found["climatology"] == 0.0 and found["independent ensemble"] == 1.0
+    assert found["climatology"] == 0.0 and found["true law"] == 1.0
     assert found["FNO"] == pytest.approx(0.75) and found["NSPDE, drawn noise"] == pytest.approx(-0.25)
     assert found["step"] is None
     assert filled.best[law, "skill"] == ("FNO",)  # the true law and drawn noise do not compete
@@ -67,7 +67,7 @@ def test_skill_lies_between_climatology_and_the_true_law(cells):
     drawn = FIGURES["observation"](filled, lambda run: None)
     lines = {line.get_label(): list(line.get_ydata()) for line in drawn.figure.axes[0].get_lines()}
     assert lines["FNO"] == pytest.approx([0.75, 0.75]) and lines["climatology"] == [0.0, 0.0]
-    assert lines["independent ensemble"] == [1.0, 1.0]
+    assert lines["true law"] == [1.0, 1.0]
 
 
 def test_there_is_no_skill_before_both_references_have_a_record(cells):

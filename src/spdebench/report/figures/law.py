@@ -56,7 +56,7 @@ class Laws:
 
 @styled
 def plot_fan(laws: Laws) -> Figure:
-    """u(t, x0) of up to four inputs: true members as lines, bands that hold 50 % and 90 % of the predicted members."""
+    """u(t, x0) of up to four inputs: true and predicted members, and bands that hold 50 % and 90 % of the latter."""
     count = min(PANELS, len(laws.truth))
     place = ", ".join(f"{float(laws.grid.coordinates(k)[i]):.3g}" for k, i in enumerate(laws.middle))
     remark = f"{laws.remark};  u at the point x = {place}"
@@ -79,9 +79,11 @@ def _bands(axes: Axes, times: np.ndarray, members: np.ndarray) -> None:
     """Quantiles of the members (m, T) around their median; a single member is one line."""
     axes.plot(times, np.median(members, axis=0), color=BLUE, label="predicted" if len(members) == 1 else "median")
     if len(members) > 1:
+        lines = axes.plot(times, members[:LINES].T, color=BLUE, linewidth=0.5, alpha=0.5)
+        lines[0].set_label("predicted members")
         for low, high, alpha in BANDS:
             ends = np.quantile(members, (low, high), axis=0)
-            label = f"{100 * (high - low):.0f} % of the predicted members"
+            label = f"{100 * (high - low):.0f} % of them"
             axes.fill_between(times, *ends, color=BLUE, alpha=alpha, linewidth=0, label=label)
 
 

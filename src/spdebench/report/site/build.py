@@ -95,7 +95,8 @@ def _data_files(data: Where | None) -> tuple[dict[str, Dataset], dict[str, str]]
         except UserError as error:
             unread[path.name] = str(error).replace(str(path), "it")
             continue
-        files[fingerprint(found.identity)] = found
+        if found.imported or found.spec.members == 1:  # a file of members is shown with that of its samples
+            files[fingerprint(found.identity)] = found
     return files, unread
 
 

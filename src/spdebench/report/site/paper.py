@@ -103,13 +103,13 @@ def _figure(content: Content, filled: Filled) -> tuple[list[Drawing], Missing]:
 
 
 def _published(filled: Filled, group: Group, prefix: str) -> Iterator[Drawing]:
-    """Our numbers and the published ones, if there are any of ours."""
+    """Our numbers and the published ones, if there are any of both."""
     pairs = [
         charts.PublishedPair(row, column, entry.cell.published, entry.cell.published_std, entry.mean, entry.std)
         for (row, column), entry in group.entries.items()
         if entry.cell.model != SOLVER
     ]
-    if any(pair.measured is not None for pair in pairs):
+    if any(pair.measured is not None for pair in pairs) and any(pair.published is not None for pair in pairs):
         figure = charts.plot_published(pairs, group.name or filled.table.title)
         yield draw(figure, f"{prefix}p", "Our numbers and the published ones.")
 
