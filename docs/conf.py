@@ -11,11 +11,11 @@ sys.path.insert(0, str(HERE / "_ext"))
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 os.environ["PATH"] = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"  # notebooks call `spdebench`
 
-# Notebooks do not depend on the user's own settings of IPython, and its kernels print errors only.
 os.environ["IPYTHONDIR"] = str(HERE.parent / "build" / "docs-cache" / "ipython")
-PROFILE = Path(os.environ["IPYTHONDIR"]) / "profile_default"
-PROFILE.mkdir(parents=True, exist_ok=True)
-(PROFILE / "ipython_kernel_config.py").write_text("c.IPKernelApp.log_level = 40\n")
+
+from handbook import notebook_cache, write_ipython_profile  # noqa: E402
+
+write_ipython_profile(Path(os.environ["IPYTHONDIR"]))
 
 from spdebench import __version__  # noqa: E402
 
@@ -34,9 +34,9 @@ myst_heading_anchors = 4
 myst_dmath_double_inline = True
 myst_links_external_new_tab = False
 
-# --- notebooks: executed once, and again only when their cells change -----------------------------------------------
-nb_execution_mode = os.environ.get("SPDEBENCH_NOTEBOOKS", "cache")
-nb_execution_cache_path = str(HERE.parent / "build" / "docs-cache" / "notebooks")
+# --- notebooks: executed again only when their cells, the code or the records have changed --------------------------
+nb_execution_mode = "cache"
+nb_execution_cache_path = str(notebook_cache(HERE.parent / "build" / "docs-cache"))
 nb_execution_in_temp = True
 nb_execution_timeout = 600
 nb_execution_raise_on_error = True

@@ -7,6 +7,7 @@ that Sphinx does not read it again. Pictures are kept in build/docs-cache.
 from __future__ import annotations
 
 import ast
+import hashlib
 import importlib
 import inspect
 import shutil
@@ -112,6 +113,44 @@ def described(value: Any) -> str:
     if len(text) < 300 and "<" not in text and "\n" not in text:
         return f"``{text}``"
     return f"A {type(value).__name__}" + (f" of {len(value)} entries." if hasattr(value, "__len__") else ".")
+
+
+# --- notebooks ----------------------------------------------------------------------------------------------------
+def notebook_cache(folder: Path) -> Path:
+    """A folder for executed notebooks that is named after the code and the run records; older ones are removed."""
+    digest = hashlib.sha256()
+    for file in sorted([*(ROOT / "src").rglob("*.*"), *(ROOT / "results").glob("*.jsonl")]):
+        if file.suffix in (".py", ".toml", ".csv", ".jsonl"):
+            digest.update(file.read_bytes())
+    current = folder / f"notebooks-{digest.hexdigest()[:12]}"
+    for old in folder.glob("notebooks-*"):
+        if old != current:
+            shutil.rmtree(old)
+    return current
+
+
+BASH = """
+import subprocess
+from IPython.core.magic import register_cell_magic
+
+
+@register_cell_magic
+def bash(line, cell):
+    done = subprocess.run(["bash", "-ec", cell], text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+    print(done.stdout, end="")
+    done.check_returncode()
+"""
+
+
+def write_ipython_profile(folder: Path) -> None:
+    """Settings of IPython for the notebooks, whatever those of the user are: kernels print errors only.
+
+    What a ``%%bash`` cell prints is one piece; IPython's own sends pieces, which myst-nb shows on lines of their own.
+    """
+    profile = folder / "profile_default"
+    (profile / "startup").mkdir(parents=True, exist_ok=True)
+    (profile / "ipython_kernel_config.py").write_text("c.IPKernelApp.log_level = 40\n")
+    (profile / "startup" / "bash.py").write_text(BASH)
 
 
 # --- to disk ------------------------------------------------------------------------------------------------------

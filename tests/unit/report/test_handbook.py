@@ -55,6 +55,7 @@ def test_a_docstring_is_split_into_paragraphs_blocks_and_items() -> None:
     shown_text = markdown(text, formulas=True)
     assert "& u = v" in shown_text and "- one more\n- two" in shown_text and "```text\n  none   0.\n```" in shown_text
     assert markdown("a*b and ``c*d`` in u_0") == r"a\*b and `c*d` in u\_0"
+    assert markdown("*Why this.* S * H and a*b, *before* it") == r"*Why this.* S \* H and a\*b, *before* it"
     assert title("Dynamic Phi^4_2") == "Dynamic Φ⁴₂" and list(blocks("")) == []
 
 
@@ -71,6 +72,8 @@ def test_the_page_of_a_model_says_what_the_registry_says() -> None:
     page = model_page("gt", [])
     assert page.startswith("# GT\n") and "39,329" in page and "Choose a transformer" in page and "No run" in page
     assert r"z \leftarrow z + \operatorname{Attention}" in page
+    assert page.index("The authors' 2-D code") > page.index("## Where it differs from the authors' code, and why")
+    assert "torchcde" in model_page("ncde", [])  # said by a module that the docstring names
     for name, formula in {"mean": r"\operatorname{mean}", "step": r"\sum_{j} c_{j}(k)"}.items():
         assert formula in model_page(name, []) and "Settings" not in model_page(name, [])
 

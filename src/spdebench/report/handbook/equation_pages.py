@@ -49,6 +49,11 @@ def shown(name: str) -> Equation:
     return problem.build() if problem else EQUATIONS[name]()
 
 
+def samples_shown(equation: Equation) -> int:
+    """How many samples the picture shows."""
+    return 3 if equation.dim == 1 else 2
+
+
 def equation_page(name: str, tables: Sequence[Filled], laws: Sequence[Law], pictures: Mapping[str, str]) -> str:
     """The page as Markdown. ``pictures``: files of the light and of the dark picture, as the page links them."""
     cls = EQUATIONS[name]
@@ -97,7 +102,7 @@ def _picture(name: str, pictures: Mapping[str, str]) -> str:
     changed = {key: value for key, value in values.items() if value != default[key] and key not in _FILLED}
     what = "its problem in the [core suite](../core.md)" if changed else "its default dataset"
     images = "\n".join(f"![Solutions of {name}]({file}){{.only-{mode}}}" for mode, file in pictures.items())
-    words = f"spdebench generate {' '.join(filter(None, (name, as_arguments(changed))))} -n 3"
+    words = f"spdebench generate {' '.join(filter(None, (name, as_arguments(changed))))} -n {samples_shown(equation)}"
     made = " \\\n".join(textwrap.wrap(words, 76, subsequent_indent="    ", break_on_hyphens=False))
     return f"{images}\n\nSamples of {what}:\n\n```bash\n{made}\nspdebench plot solution FILE\n```"
 

@@ -23,7 +23,7 @@ KNOWN = {
     "dw": r"\mathrm{d}W",
 }
 OPERATORS = {"curl", "div", "relu", "gelu", "sigmoid", "tanh", "mean", "std", "act", "inverse", "coarse", "fine"}
-OPERATORS |= {"LogSig", "Attention", "MLP", "LN"}
+OPERATORS |= {"sqrt", "LogSig", "Attention", "MLP", "LN"}
 SIGNS = {
     "<-": r"\leftarrow ",
     "->": r"\to ",
@@ -31,6 +31,7 @@ SIGNS = {
     ">=": r"\ge ",
     "..": r"\dots ",
     "*": r"\ast ",
+    "~": r"\sim ",
     **{sign: f"\\{sign}" for sign in "%&#$"},
 }
 TOKEN = re.compile(

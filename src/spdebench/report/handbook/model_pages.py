@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import importlib
 import inspect
+import re
 import sys
 from collections.abc import Iterable, Iterator, Sequence
+from types import ModuleType
 
 from spdebench.models import MODELS, OperatorModel
 from spdebench.models.counts import counts
@@ -12,7 +15,7 @@ from spdebench.paper.fill import Entry, Filled
 from spdebench.records.record import TEST
 from spdebench.records.summary import MAIN, count, number
 from spdebench.report.handbook.formula import display
-from spdebench.report.handbook.prose import escaped, markdown
+from spdebench.report.handbook.prose import Kind, blocks, escaped, joined
 from spdebench.report.handbook.references import OF_MODELS
 from spdebench.report.markup import md, md_table
 from spdebench.report.model_settings import model_settings, settings_by_value
@@ -54,22 +57,59 @@ def model_index() -> str:
 
 
 def _about(cls: type[OperatorModel]) -> Iterator[str]:
-    """The docstrings of the model's file and class. A file with several models gives each its own formula."""
+    """What the docstrings of the model's file and class say: first what it is, then how it differs from other code."""
     module = inspect.getdoc(sys.modules[cls.__module__]) or ""
+    own = inspect.getdoc(cls) or ""
     shared = sum(MODELS[other].__module__ == cls.__module__ for other in MODELS) > 1
     first, _, rest = module.partition("\n")
-    own = inspect.getdoc(cls) or ""
-    if shared:
-        yield markdown(own)
-        yield f"$$\n{display(cls.formula())}\n$$"
-        yield markdown("\n\n".join(p for p in rest.split("\n\n") if not p.strip("\n").startswith("    ")))
-    elif ":  " in first:
-        yield f"$$\n{display(cls.formula())}\n$$"
-        yield markdown(rest)
-        yield markdown(own)
+    if shared:  # each model of the file has its own formula there
+        rest = "\n\n".join(p for p in rest.split("\n\n") if not p.strip("\n").startswith("    "))
+        texts = [own, rest]
     else:
-        yield markdown(module, formulas=True)
-        yield markdown(own)
+        texts = [rest if ":  " in first else module, own]
+    texts += [doc for base in _bases(cls) if "\n\n" in (doc := inspect.getdoc(base) or "")]
+    told = [_told_apart(text) for text in texts]
+    if shared or ":  " in first:
+        yield f"$$\n{display(cls.formula())}\n$$"
+    for same, _ in told:
+        yield joined(same, formulas=not shared and ":  " not in first and same is told[0][0])
+    parent = next((name for base in cls.__mro__[1:] if (name := base.__dict__.get("name")) in MODELS), None)
+    if parent is not None:
+        yield f"It is built on [{MODELS[parent].title}]({parent}.md)."
+    named = [_told_apart(inspect.getdoc(module) or "") for module in _named_modules(texts)]
+    differences = [joined(other) for _, other in (*told, *named) if other]
+    if differences:
+        yield "## Where it differs from the authors' code, and why"
+        yield from differences
+
+
+Blocks = list[tuple[Kind, str]]
+
+
+def _told_apart(text: str) -> tuple[Blocks, Blocks]:
+    """(what a docstring says of the model, what it says of the authors' code); a list belongs to its introduction."""
+    same: Blocks = []
+    other: Blocks = []
+    current = same
+    for kind, content in blocks(text):
+        if kind == "text":
+            current = other if re.search(r"authors' .*code|The reference ", content) else same
+        current.append((kind, content))
+        if kind == "text" and not content.endswith(":"):
+            current = same
+    return same, other
+
+
+def _bases(cls: type[OperatorModel]) -> list[type]:
+    """Classes between the model and `OperatorModel`, without those that are models themselves."""
+    between = [base for base in cls.__mro__[1:] if issubclass(base, OperatorModel) and base is not OperatorModel]
+    return [base for base in between if base.__dict__.get("name") not in MODELS]
+
+
+def _named_modules(texts: Iterable[str]) -> list[ModuleType]:
+    """Modules of the package that docstrings name in full."""
+    names = dict.fromkeys(name for text in texts for name in re.findall(r"`(spdebench\.models\.[\w.]+)`", text))
+    return [importlib.import_module(name) for name in names]
 
 
 def _abilities(cls: type[OperatorModel]) -> str:

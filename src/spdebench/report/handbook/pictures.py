@@ -7,25 +7,24 @@ from typing import TYPE_CHECKING
 
 from spdebench.data import DatasetSpec, generate, open_dataset
 from spdebench.report.figures.solution import plot_solution
-from spdebench.report.handbook.equation_pages import shown
+from spdebench.report.handbook.equation_pages import samples_shown, shown
 from spdebench.report.style import save
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-SAMPLES = 3
 DPI = 100
 PAPER, INK, FAINT = "#131416", "#e6edf3", "#8b949e"
 """Background, text and lines of the dark picture; the background is that of the site's theme."""
 
 
 def solution_pictures(name: str, folder: Path) -> dict[str, Path]:
-    """``{"light": file, "dark": file}`` of three samples, in ``folder``; what is there already is not made again.
+    """``{"light": file, "dark": file}`` of a few samples, in ``folder``; what is there already is not made again.
 
     The files have the hash of the dataset in their names.
     """
     equation = shown(name)
-    samples = SAMPLES if equation.dim == 1 else 2
+    samples = samples_shown(equation)
     spec = DatasetSpec(equation=equation, n=samples)
     files = {mode: folder / f"{spec.file_name.removesuffix('.parquet')}-{mode}.png" for mode in ("light", "dark")}
     if not all(file.exists() for file in files.values()):

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Literal
 
 from spdebench.report.handbook.formula import display
 
+EMPHASIS = re.compile(r"(?<!\S)\*(\w[^*]*[\w.])\*(?=[\s.,:;)]|$)")
 CODE = re.compile(r"(``.+?``|`[^`]+`)")
 Kind = Literal["text", "item", "block"]
 
@@ -45,31 +46,37 @@ def _block(lines: list[str]) -> tuple[Kind, str]:
 
 def markdown(text: str, *, formulas: bool = False) -> str:
     """A docstring as Markdown; with ``formulas`` its first indented block is shown as a formula."""
+    return joined(blocks(text), formulas=formulas)
+
+
+def joined(found: Iterable[tuple[Kind, str]], *, formulas: bool = False) -> str:
+    """Blocks as Markdown."""
     out: list[str] = []
     last: Kind | None = None
-    for kind, content in blocks(text):
+    for kind, content in found:
         if kind == "block" and formulas:
             out.append("$$\n" + display(re.sub(r"\n\s*", "   ", content.strip())) + "\n$$")
             formulas = False
         elif kind == "block":
             out.append("```text\n" + content + "\n```")
-        elif kind == "item":
-            item = f"- {escaped(content)}"
-            if last == "item":
-                out[-1] += f"\n{item}"
-            else:
-                out.append(item)
+        elif kind == "item" and last == "item":
+            out[-1] += f"\n- {escaped(content)}"
         else:
-            out.append(escaped(content))
+            out.append(f"- {escaped(content)}" if kind == "item" else escaped(content))
         last = kind
     return "\n\n".join(out)
 
 
 def escaped(line: str) -> str:
-    """One line of plain text for Markdown: signs that would begin something are escaped outside of code."""
-    parts = CODE.split(line)
-    shown = (f"`{p.strip('`')}`" if i % 2 else re.sub(r"([\\*_<|$\[\]#{}])", r"\\\1", p) for i, p in enumerate(parts))
-    return "".join(shown)
+    """One line of plain text for Markdown: outside of code only *emphasis* stays, all other signs are escaped."""
+    return "".join(f"`{p.strip('`')}`" if i % 2 else _plain(p) for i, p in enumerate(CODE.split(line)))
+
+
+def _plain(text: str) -> str:
+    parts = EMPHASIS.split(text)
+    return "".join(
+        f"*{part}*" if i % 2 else re.sub(r"([\\*_<|$\[\]#{}])", r"\\\1", part) for i, part in enumerate(parts)
+    )
 
 
 def title(name: str) -> str:
