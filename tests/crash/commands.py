@@ -48,6 +48,12 @@ def data() -> None:
     sb.generate(TINY, n=40, out="data")
 
 
+def described() -> None:
+    """A dataset with its card."""
+    data()
+    next(Path("data").glob("*.parquet")).with_suffix(".md").write_text("# A card\n")
+
+
 def trained() -> None:
     data()
     sb.generate(TINY, n=40, seed=1, out="data")
@@ -119,6 +125,8 @@ COMMANDS = [
     Command("data card", data, typed("data", "card", "data/*.parquet", "--samples", "2", "--out", "card.md")),
     Command("data export", data, typed("data", "export", "data/*.parquet", "--out", "flat")),
     Command("data import", exported, typed("data", "import", "flat/*.parquet", "--out", "native")),
+    Command("data push", described, typed("data", "push", "data/*.parquet", "--out", "published")),
+    Command("model push", trained, typed("model", "push", "runs/mean*", "published")),
     Command("plot", data, typed("plot", "solution", "data/*.parquet", "--out", "p.png")),
     Command("challenge make", secret, typed(*CHALLENGE)),
     Command("challenge predict", challenge, typed(*SUBMISSION, "--overwrite")),

@@ -18,6 +18,8 @@ COMMANDS = (
     "data card",
     "data export",
     "data import",
+    "data push",
+    "model push",
     "plot",
     "challenge make",
     "challenge predict",

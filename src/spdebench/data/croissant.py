@@ -110,7 +110,6 @@ def describe(
     """The metadata of ``files`` and of all files in ``known``; ``base`` is put in front of their names."""
     new = list(files)
     sources = sorted({*(known.get("prov:wasDerivedFrom") or ()), *(f.source for f in new if f.source)} - {_NO_SOURCE})
-    synthetic = bool(known.get("rai:hasSyntheticData")) or any(not f.source for f in new)
     return {
         "@context": _CONTEXT,
         "@type": "sc:Dataset",
@@ -127,7 +126,7 @@ def describe(
         "distribution": _merged(known, "distribution", [_file_object(f, base) for f in new]),
         "recordSet": _merged(known, "recordSet", [_record_set(f) for f in new]),
         **_RESPONSIBLE,
-        "rai:hasSyntheticData": synthetic,
+        "rai:hasSyntheticData": True,
         "prov:wasDerivedFrom": sources or [_NO_SOURCE],
         "prov:wasGeneratedBy": _merged(known, "prov:wasGeneratedBy", [_activity(f) for f in new]),
     }
@@ -135,8 +134,8 @@ def describe(
 
 _NO_SOURCE = "no other dataset: the values are computed from the equation and from random numbers"
 _RESPONSIBLE: dict[str, Any] = {
-    "rai:dataCollection": "Numerical solution of a stochastic PDE on a fixed grid, driven by noise from a "
-    "counter-based random number generator. The card of each file states equation, noise, scheme, seed and versions.",
+    "rai:dataCollection": "Numerical solution of a stochastic PDE on a fixed grid, driven by random noise. The card of "
+    "each file states equation, noise, scheme, seed and versions, or the source of an imported file.",
     "rai:dataCollectionType": ["Others: numerical simulation"],
     "rai:dataLimitations": [
         "Each file holds one equation with one noise level, truncation, grid and horizon, and says nothing of others.",
@@ -154,8 +153,9 @@ _RESPONSIBLE: dict[str, Any] = {
         "law of the solution given a part of the noise. Samples of part test must not be used for training.",
     ],
     "rai:dataSocialImpact": "No direct impact on people is known: the data describe no person and no place.",
-    "rai:dataReleaseMaintenancePlan": "A file is never changed: its name contains a hash of its spec, and 'spdebench "
-    "data verify' solves it again from its seed. Corrections are published as files with other names.",
+    "rai:dataReleaseMaintenancePlan": "A file is never changed: its name contains a hash of its spec. 'spdebench data "
+    "verify' compares checksums and, unless the file was imported, solves it again from its seed. Corrections are "
+    "published as files with other names.",
 }
 """The statements that hold for every file; those that NeurIPS requires are among them."""
 

@@ -15,6 +15,7 @@ from spdebench.cli.main import main
 from spdebench.data import Dataset
 from spdebench.data.blocks import SPLIT_SEED, block_rows
 from spdebench.data.publish import publish
+from spdebench.data.published import export_published
 from spdebench.errors import UserError
 
 REQUIRED_BY_NEURIPS = (
@@ -168,3 +169,15 @@ def test_a_readme_of_somebody_else_stays(published, tmp_path):
     (tmp_path / "README.md").write_text("mine")
     written = publish(flat.path, tmp_path, card=brief)
     assert (tmp_path / "README.md").read_text() == "mine" and tmp_path / "README.md" not in written
+
+
+def test_imported_data_name_their_source_and_claim_no_licence(published, datasets, tmp_path):
+    _, law, _ = published
+    flat = export_published(law, tmp_path, name="Phi41-01_xi-8-150.parquet")
+    imported = sb.open_dataset(sb.import_published(flat, tmp_path))
+    publish(imported.path, tmp_path / "out")
+    text = json.loads((tmp_path / "out" / "croissant.json").read_text())
+    assert text["prov:wasDerivedFrom"] == [flat.name] and text["rai:hasSyntheticData"]
+    assert text["license"] == "unknown" and 'license: "unknown"' in (tmp_path / "out" / "README.md").read_text()
+    row = next(iter(datasets.load_dataset(str(tmp_path / "out"), split="samples", streaming=True).with_format("numpy")))
+    np.testing.assert_array_equal(row["u"], law.u[0])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 from pathlib import Path
 
@@ -139,6 +140,14 @@ def test_the_command_pushes_and_says_what_is_wrong(run, tmp_path, capsys):
         code, out = said(*words)
         assert code == 2 and line in out and out.count("\n") == 1, out
     assert not (tmp_path / "x").exists()
+
+
+def test_the_example_of_the_page_runs(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    (block,) = re.findall(r"```py\n(.*?)```", (ROOT / "docs" / "sharing.md").read_text(), flags=re.S)
+    exec(compile(block, "sharing.md", "exec"), {})
+    assert float(capsys.readouterr().out.split()[0]) < 0.1
+    assert {path.suffix for path in Path("published").iterdir()} == {".parquet", ".md", ".json"}
 
 
 # --- the models of the repository ---------------------------------------------------------------------------------
