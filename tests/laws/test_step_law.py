@@ -123,8 +123,9 @@ def test_members_stay_finite_and_in_range_far_from_the_training_data():
 
 def test_correlated_residuals_are_found_and_drawn():
     """Paths whose residual has the autocorrelation 0.6 are simulated with it: 4.5 standard errors of 480 pairs."""
-    found, _ = fitted(0)
-    stepper, generator = found.stepper(), torch.Generator().manual_seed(0)
+    found = model("step", TaskSpec(inputs="u0+xi", seen=0).setting(HEAT))
+    assert isinstance(found, StepModel)
+    stepper, generator = found.stepper(), torch.Generator().manual_seed(0)  # u_{n+1} = u_n before a fit
     residual = torch.randn(60, 8, 16, generator=generator, dtype=torch.float64)
     for n in range(1, 8):
         residual[:, n] = 0.6 * residual[:, n - 1] + 0.8 * residual[:, n]

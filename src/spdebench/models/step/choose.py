@@ -74,6 +74,7 @@ class Search:
     most_history: int = 3
     notes: list[str] = field(default_factory=list)
     tried: dict[Plan, float] = field(default_factory=dict)
+    kept: list[Plan] = field(default_factory=list)  # the plans from which the search went on, the first being the least
 
     gain: ClassVar[float] = GAIN
     same: ClassVar[float] = SAME
@@ -133,6 +134,7 @@ class Search:
         """Forward selection, then backward: groups without which the error is the same are left out."""
         best, useless = self._try(Plan()), set[str]()
         while best.error > ENOUGH:
+            self.kept.append(best.plan)
             found, idle = self._round(best, useless, again=False)
             if not self._better(found, best) and best.error > self.retry:
                 found, idle = self._round(best, useless, again=True)
@@ -143,6 +145,7 @@ class Search:
             found = self._try(best.plan.having(groups=tuple(g for g in best.plan.groups if g != name)))
             if found.error <= max(self.same * best.error, ENOUGH):
                 best = found
+        self.kept.append(best.plan)
         return best
 
     def _round(self, best: Choice, useless: set[str], *, again: bool) -> tuple[Choice, set[str]]:

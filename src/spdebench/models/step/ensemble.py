@@ -4,9 +4,9 @@
     ensembles    mean over paths y of E|X - y| - E|X - X'|/2,  L2 of space, mean over t_1..t_T: energy score
 
 In the mean no law does better than the true one. The first score has a closed form and no chance in it. It decides
-which terms, stages and earlier frames the step has, in the search of `choose`. Then the best plans are fitted on more
-rows and rolled out with drawn residuals, all with the same random numbers. The second score decides between them and
-between the kinds of law of the residual; it sees whole paths, also those that leave the range of the training data.
+in which order terms, stages and earlier frames are added to the step, in the search of `choose`. The plans on the way
+are fitted on more rows and rolled out with drawn residuals, all with the same random numbers. The second score decides
+how far to go, and the kind of law of the residual; it sees whole paths, also those that leave the range of the data.
 """
 
 from __future__ import annotations
@@ -28,16 +28,14 @@ from spdebench.noise.unseen import fill_states
 
 SEED = 20
 """Seed of the members that are drawn for a choice; those of a prediction have other sample numbers or seeds."""
-MEMBERS = 12
-SEARCH_VALUES = 1 << 20
-FINAL_VALUES = 1 << 21
+MEMBERS = 10
+SEARCH_VALUES = 1 << 18
+FINAL_VALUES = 1 << 18
 """Values of residuals and of validation paths during the search, and of paths that are rolled out at its end."""
 DEFAULT = Kind("amplitude", "v")
 KINDS = (Kind(), Kind("amplitude", "u"), DEFAULT, Kind("quantiles", "u"), Kind("quantiles", "v"))
 CLEARLY = 0.99
 """What comes later, another plan or a more complicated law, is taken if the score falls to this part."""
-FINAL_PLANS = 4
-"""Plans that are rolled out."""
 
 
 @dataclass
@@ -97,7 +95,7 @@ class LawSearch(Search):
 
     gain: ClassVar[float] = 0.99
     same: ClassVar[float] = 1.001
-    retry: ClassVar[float] = math.inf
+    retry: ClassVar[float] = 0.0
     ridges: ClassVar[tuple[float, ...]] = (1e-11,)
 
     def _score(self, made: Stepper, paths: int) -> float:
@@ -106,7 +104,7 @@ class LawSearch(Search):
 
     def _paths(self, values: int) -> Paths:
         """The first validation paths, with about so many values."""
-        count = max(12, values // (math.prod(self.grid.points) * self.val.frames))
+        count = max(24, values // (math.prod(self.grid.points) * self.val.frames))
         return Paths(self.val.u[:count], self.val.dw[:count])
 
     def _extensions(self, plan: Plan) -> Iterator[tuple[str, Plan]]:
@@ -116,10 +114,9 @@ class LawSearch(Search):
 
     def run(self) -> LawChoice:
         """The plan and the law with the best score, both fitted on the larger number of rows."""
-        best = self._search()
-        order = [best.plan, *sorted((p for p in self.tried if p != best.plan), key=lambda p: self.tried[p])]
+        self._search()
         found: LawChoice | None = None
-        for plan in [p for p in order[:FINAL_PLANS] if math.isfinite(self.tried[p])] or [best.plan]:
+        for plan in dict.fromkeys(self.kept):
             made = self._fit(plan, self.sizes.final_rows, 0, self.ridges)
             found = self._better_law(made.plan, made.stepper, DEFAULT, found)
         assert found is not None
