@@ -93,6 +93,20 @@ def test_the_residual_has_the_deviation_of_the_unseen_noise():
     assert float(row["deviation"]) == pytest.approx(float(row["generator"]), rel=0.05)
 
 
+def test_noise_that_is_rounding_has_no_coefficient():
+    """With seen=4 the harmonics 0, 1 and 2 of dw are seen, and those beyond are rounding of float32."""
+    found, _ = fitted(4)
+    weight = found.coefficients()["dw"]
+    assert bool((weight[3:] == 0).all()) and float((weight[:3] / residual_gain() - 1).abs().max()) < 1e-3
+
+
+def residual_gain() -> torch.Tensor:
+    """c_dw of linearly implicit Euler in the harmonics 0, 1 and 2."""
+    h = 1 / TINY["points"]
+    eigenvalue = (2 / h * torch.sin(math.pi * torch.arange(3) * h)) ** 2
+    return 1 / (1 + HEAT.horizon / TINY["steps"] * eigenvalue)
+
+
 def test_multiplicative_noise_has_a_residual_that_depends_on_the_state():
     """d u = u_xx dt + u dW: the residual is about proportional to u."""
     found, _ = fitted(0, "multiplicative")

@@ -98,6 +98,10 @@ class LawSearch(Search):
     retry: ClassVar[float] = 0.0
     ridges: ClassVar[tuple[float, ...]] = (1e-11,)
 
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self.train = self.train.with_silent_modes(self.grid)
+
     def _score(self, made: Stepper, paths: int) -> float:
         residual = fit_residual(made, self.train, DEFAULT, SEARCH_VALUES)
         return one_step_score(made, residual, self._paths(SEARCH_VALUES))

@@ -112,10 +112,13 @@ class System:
     terms: list[Term]
     normal: Normal
     shape: tuple[int, ...]  # of the coefficients
+    silent: torch.Tensor | None = None  # modes in which dw has no coefficient
 
     def extend(self, one: Map, ridge: float) -> Map:
         """The map with one more stage, solved with this ridge."""
         weights = self.normal.solve(ridge).reshape(len(self.terms), *self.shape)
+        if self.silent is not None:
+            weights[noise_terms(self.terms)] *= ~self.silent
         return Map(one.history, [*one.stages, Stage(self.terms, weights)])
 
 
@@ -129,4 +132,9 @@ def normal_equations(plan: Plan, one: Map, stage: int, dictionary: Dictionary, p
     for fields, target, t in paths.blocks(grid, one.history, only, most, width):
         inner = one.predictions(dictionary, fields, t)
         normal.add(dictionary.columns(terms, inner, t), target)
-    return System(terms, normal, grid.spectral_shape)
+    return System(terms, normal, grid.spectral_shape, paths.silent)
+
+
+def noise_terms(terms: Sequence[Term]) -> list[int]:
+    """The places of the terms dw_{n+1}, dw_n, .. themselves."""
+    return [i for i, term in enumerate(terms) if len(term.factors) == 1 and term.factors[0][0].startswith("w")]

@@ -126,7 +126,7 @@ class StepModel(OperatorModel, name="step"):
         maps = choice.stepper.maps
         self.weights = torch.cat([stage.weights.flatten() for one in maps for stage in one.stages])
         self.envelope = search.limits[0]
-        self.intervals = bootstrap(choice.plan, maps[-1], train, grid, sizes.final_rows)
+        self.intervals = bootstrap(choice.plan, maps[-1], search.train, grid, sizes.final_rows)
         text = json.dumps(content).encode()
         self.found = torch.frombuffer(bytearray(text), dtype=torch.uint8).to(self.weights.device)
         self._steppers = {}

@@ -19,7 +19,7 @@ from torch import Tensor
 from spdebench.errors import UserError
 from spdebench.grids import Grid
 from spdebench.models.regularity.schemes import linear_part, propagator, symbol_on
-from spdebench.models.step.fit import Plan, normal_equations
+from spdebench.models.step.fit import Plan, noise_terms, normal_equations
 from spdebench.models.step.normal import Normal
 from spdebench.models.step.rollout import Map, Paths
 
@@ -64,6 +64,8 @@ def bootstrap(plan: Plan, one: Map, train: Paths, grid: Grid, most: int) -> Tens
         drawn.gram, drawn.right = (torch.stack([sums[g][i] for g in chosen]).sum(0) for i in (0, 1))
         draws.append(drawn.solve(1e-13))
     every = torch.stack(draws)
+    if train.silent is not None:
+        every[:, noise_terms(plan.terms(grid.dim, one.history, 1))] *= ~train.silent.flatten()[modes]
     level = torch.tensor([0.025, 0.975], dtype=torch.float64, device=every.device)
     real = torch.quantile(every.real, level, dim=0)
     out = torch.complex(real, torch.quantile(every.imag, level, dim=0)) if every.is_complex() else real

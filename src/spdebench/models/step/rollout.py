@@ -31,6 +31,8 @@ RANGE = 3.0
 """A path has diverged beyond this many times the largest |u| of the training part."""
 CUT = 1.2
 """Where residuals are drawn, values are cut at this many times the largest |u| of the training part."""
+SILENT = 1e-10
+"""A mode with at most this share of the largest power of the noise is rounding of float32."""
 GOLDEN = (5**0.5 - 1) / 2
 """Multiples of it, modulo 1, are spread evenly."""
 
@@ -164,10 +166,15 @@ def named(past: Sequence[Tensor], noise: Sequence[Tensor]) -> dict[str, Tensor]:
 
 @dataclass
 class Paths:
-    """Samples to regress on: u (S T X..) and the increments dw; a row of the regression is a pair (sample, step)."""
+    """Samples to regress on: u (S T X..) and the increments dw; a row of the regression is a pair (sample, step).
+
+    ``silent`` (modes..) are modes in which dw is rounding alone, because their noise is not seen: dw has no coefficient
+    there.
+    """
 
     u: Tensor
     dw: Tensor
+    silent: Tensor | None = None
 
     def __len__(self) -> int:
         return len(self.u)
@@ -175,6 +182,13 @@ class Paths:
     @property
     def frames(self) -> int:
         return self.u.shape[1]
+
+    def with_silent_modes(self, grid: Grid) -> Paths:
+        """The same paths, with the modes of dw that have less than SILENT of the largest power."""
+        power = torch.zeros(grid.spectral_shape, dtype=torch.float64, device=self.dw.device)
+        for n in range(1, self.frames):
+            power += grid.transform(self.dw[:, n].double()).abs().square().sum(0)
+        return Paths(self.u, self.dw, power <= SILENT * power.max())
 
     def range(self, grid: Grid) -> tuple[Tensor, float]:
         """The envelope of the modes and the largest |u| of a rollout, for `Stepper`."""
