@@ -40,8 +40,8 @@ def test_scores_on_a_gpu_are_those_of_the_cpu():
     rng = np.random.default_rng(0)
     grid = Grid((16, 16), (0.0, 0.0), (1.0, 1.0), "periodic")
     arrays = [torch.from_numpy(rng.standard_normal((12, m, 6, 16, 16), dtype=np.float32)) for m in (64, 20)]
-    here = law_scores(*arrays, grid, resamples=50)
-    there = law_scores(*(a.cuda() for a in arrays), grid, resamples=50)
+    here = law_scores(*arrays, grid, resamples=100)
+    there = law_scores(*(a.cuda() for a in arrays), grid, resamples=100)
     assert set(here) == set(there)
     for name, score in here.items():
         assert there[name].value == pytest.approx(score.value, rel=1e-9), name
