@@ -1,6 +1,8 @@
 """Times of the solver for many samples at once, noise included; records have its time at batch 100 only.
 
-Measured by `spdebench bench data EQUATION --device cuda` and kept in `solver_times.csv`.
+Measured by `spdebench bench data EQUATION --device cuda` and kept in `solver_times.csv`. `network_times.csv` has the
+times of networks as multiples of the solver's, noise not included, as `spdebench findings speed --device cuda` measures
+them.
 """
 
 from __future__ import annotations
@@ -22,6 +24,16 @@ class LargeBatch(NamedTuple):
 @functools.cache
 def large_batches() -> dict[str, LargeBatch]:
     """Equation -> its measurement."""
-    text = (resources.files("spdebench.records") / "solver_times.csv").read_text(encoding="utf-8")
-    rows = csv.DictReader(text.splitlines())
+    rows = _rows("solver_times.csv")
     return {r["equation"]: LargeBatch(r["device"], int(r["samples"]), float(r["ms_per_sample"])) for r in rows}
+
+
+@functools.cache
+def networks_over_solver() -> dict[str, float]:
+    """Network -> its time on phi41 over that of the solver, many samples at once, on an H200."""
+    return {r["model"]: float(r["over_solver"]) for r in _rows("network_times.csv")}
+
+
+def _rows(name: str) -> list[dict[str, str]]:
+    text = (resources.files("spdebench.records") / name).read_text(encoding="utf-8")
+    return list(csv.DictReader(text.splitlines()))
