@@ -41,8 +41,10 @@ def laws_of(run: Run, file: Path | None = None) -> Laws:
     if dataset.identity != run.spec.datasets[0]:
         raise UserError(f"{path} is not the dataset of {run.name}; give that one with --truth {name}")
     truth = true_members(dataset, run.spec.task_spec, len(predicted))
+    if predicted.ndim < 3 or not predicted.size or truth.shape[2:] != predicted.shape[2:]:
+        raise UserError(f"{run.file(KEPT)} does not fit the true members {truth.shape}; train the run again")
     setting = run.task_setting
-    remark = f"{truth.shape[1]} true and {predicted.shape[1]} predicted members of {len(predicted)} test inputs"
+    remark = f"{truth.shape[1]} true and {predicted.shape[1]} predicted members of each input of the test part"
     return Laws(truth, np.asarray(predicted), setting.times, setting.grid, run_title(run), remark)
 
 

@@ -7,17 +7,24 @@ import math
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 
 from spdebench.campaign import plan
 from spdebench.campaign.run import Places, fill_missing
+from spdebench.errors import UserError
 from spdebench.metrics import skill
 from spdebench.paper.base import Table, Want, data
 from spdebench.paper.fill import fill
 from spdebench.records import store
-from spdebench.report.figures import plot_fan, plot_members, plot_ranks
-from spdebench.report.run_laws import laws_of, ranks_of
+from spdebench.report.board.shown import shown_runs
+from spdebench.report.formatting import page_name
+from spdebench.report.run_laws import laws_of
+from spdebench.report.site import build
+from spdebench.report.site.content import Content
+from spdebench.report.site.render import Templates
+from spdebench.report.site.runs import run_pages
 from spdebench.training import open_run
 from spdebench.training.law_rows import CONDITIONAL_MEAN, INDEPENDENT_LAW
 
@@ -78,10 +85,20 @@ def test_with_all_noise_seen_the_law_is_a_point(made):
     assert 0 < record.value("crps") < record.value("energy_score")
 
 
-def test_pictures_of_the_law_of_a_run(made):
-    cells = {c.row: c for c in tiny_laws().cells(1) if c.group == "law"}
-    run = open_run(f"{made.runs}/{cells['DeepONet'].runs[0].name}")
-    file = next(p for p in Path(made.data).glob("*seen2*.parquet") if "members" not in p.name)
-    laws = laws_of(run, file)
+def test_the_page_of_a_run_shows_its_law(made):
+    """Fan, members and ranks; members that do not fit are refused."""
+    cell = next(c for c in tiny_laws().cells(1) if (c.group, c.row) == ("law", "DeepONet"))
+    digest = cell.runs[0].digest
+    files, _ = build.data_files(made.data)
+    assert {file.spec.members for file in files.values()} == {1}  # files of members are shown with their samples
+    folder = Path(made.runs) / cell.runs[0].name
+    content = Content(shown_runs({digest: store.read(made.results)[digest]}), {page_name(digest): folder}, files)
+
+    file = next(f.path for f in files.values() if f.spec.seen == 2)
+    laws = laws_of(open_run(folder), file)
     assert laws.truth.shape == (4, 6, 6, 16) and laws.predicted.shape == (4, 64, 6, 16)
-    assert plot_fan(laws).axes and plot_members(laws).axes and plot_ranks(ranks_of(run)).axes
+    ((_, page),) = run_pages(content, Templates(False))
+    assert all(words in page for words in ("bands of these", "True and predicted members", "Ranks of true values"))
+    np.save(folder / "members.npy", np.zeros((4, 2)))
+    with pytest.raises(UserError, match="does not fit the true members"):
+        laws_of(open_run(folder), file)

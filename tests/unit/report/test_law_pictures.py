@@ -21,7 +21,7 @@ def laws(dim: int = 1, inputs: int = 4, truths: int = 5, members: int = 16) -> L
 def test_a_fan_shows_true_members_and_quantiles():
     found = laws()
     figure = plot_fan(found)
-    assert len(figure.axes) == 4
+    assert len(figure.axes) == 3
     for k, axes in enumerate(figure.axes):
         lines = [np.asarray(line.get_ydata()) for line in axes.get_lines()]
         assert np.allclose(lines[:5], found.truth[k, :, :, 4])

@@ -27,11 +27,11 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-BANDS = ((0.05, 0.95, 0.2), (0.25, 0.75, 0.35))
+BANDS = ((0.05, 0.95, 0.14), (0.25, 0.75, 0.22))
 """Quantiles of the bands of a fan, and how dark each is."""
-LINES = 20
+LINES = 16
 """Members of an ensemble that are drawn as lines."""
-PANELS = 4
+PANELS = 3
 """Inputs that a fan shows."""
 SURE = 0.9
 """The share of rank histograms of a calibrated law in which one bin lies within the band."""
@@ -56,11 +56,11 @@ class Laws:
 
 @styled
 def plot_fan(laws: Laws) -> Figure:
-    """u(t, x0) of up to four inputs: true and predicted members, and bands that hold 50 % and 90 % of the latter."""
+    """u(t, x0) of up to three inputs: true and predicted members, and bands that hold 50 % and 90 % of the latter."""
     count = min(PANELS, len(laws.truth))
     place = ", ".join(f"{float(laws.grid.coordinates(k)[i]):.3g}" for k, i in enumerate(laws.middle))
     remark = f"{laws.remark};  u at the point x = {place}"
-    figure = new_figure(2.3 * count + 0.6, 3.2, plain(laws.title, 110), remark)
+    figure = new_figure(2.5 * count + 0.6, 3.2, plain(laws.title, 110), remark)
     panels = figure.subplots(1, count, sharey=True, squeeze=False)[0]
     times = np.asarray(laws.times)
     for k, axes in enumerate(panels):
@@ -84,7 +84,7 @@ def _bands(axes: Axes, times: np.ndarray, members: np.ndarray) -> None:
         for low, high, alpha in BANDS:
             ends = np.quantile(members, (low, high), axis=0)
             label = f"{100 * (high - low):.0f} % of them"
-            axes.fill_between(times, *ends, color=BLUE, alpha=alpha, linewidth=0, label=label)
+            axes.fill_between(times, *ends, color=BLUE, alpha=alpha, linewidth=0, zorder=0.5, label=label)
 
 
 @styled
@@ -155,8 +155,8 @@ def plot_ranks(ranks: Ranks) -> Figure:
     total, bins = int(counts.sum()), len(counts)
     low, high = rank_band(total, bins)
     remark = (
-        f"one point, frame and true member for each of {total} inputs;  p = {ranks.p_value:.2g} that all ranks are "
-        "equally likely"
+        f"one point, frame and true member for each of {total} inputs;  chi-square test of equal frequencies: p = "
+        f"{ranks.p_value:.2g}"
     )
     figure = new_figure(5.4, 3.4, plain(ranks.title, 110), remark)
     axes = figure.subplots()

@@ -64,7 +64,7 @@ def gather(
     """Records, the folders of runs and the files of datasets that are there. Tables see collected records only."""
     collected = dict(results) if isinstance(results, Mapping) else read(results)
     folders, local = _run_folders(runs)
-    files, unread = _data_files(data)
+    files, unread = data_files(data)
     tables = [fill(table, collected) for table in TABLES] if collected else []
     shown = shown_runs({**local, **collected}, pilots_of(TABLES))
     entered = shown_submissions(read_submissions(submissions)) if submissions is not None else []
@@ -85,7 +85,7 @@ def _run_folders(runs: Where | None) -> tuple[dict[str, Path], dict[str, Record]
     return folders, records
 
 
-def _data_files(data: Where | None) -> tuple[dict[str, Dataset], dict[str, str]]:
+def data_files(data: Where | None) -> tuple[dict[str, Dataset], dict[str, str]]:
     """Dataset key -> file, and file name -> why it cannot be shown."""
     files: dict[str, Dataset] = {}
     unread: dict[str, str] = {}

@@ -27,6 +27,9 @@ from spdebench.report.site.render import Drawing, Page, Templates, draw
 from spdebench.tasks import TaskSpec
 from spdebench.training import open_run
 
+DAMAGED = (UserError, KeyError, TypeError, ValueError, AttributeError)
+"""What a damaged file of a run may raise; its page then shows fewer drawings."""
+
 
 def run_pages(content: Content, templates: Templates) -> Iterator[Page]:
     """A page for each run."""
@@ -106,17 +109,14 @@ def _law_charts(content: Content, run: ShownRun, folder: Path) -> Iterator[Drawi
     if not (folder / KEPT).is_file():
         return
     file = content.files.get(run.datasets[0].key) if run.datasets else None
-    opened = open_run(folder)
-    try:
-        laws = None if file is None else laws_of(opened, file.path)
-    except UserError:  # the file of members is not there, or damaged
-        laws = None
-    if laws is not None:
-        caption = "Bands of the predicted law and true members, at one point, for the first test inputs."
-        yield draw(plot_fan(laws), "fan", caption)
-        yield draw(plot_members(laws), "members", "True and predicted members at the last frame.")
-    with suppress(UserError):
-        yield draw(plot_ranks(ranks_of(opened)), "ranks", "Ranks of true values among the predicted members.")
+    with suppress(*DAMAGED):  # the file of members is not there, or one of the files is damaged
+        laws = None if file is None else laws_of(open_run(folder), file.path)
+        if laws is not None:
+            caption = "True members, predicted members and bands of these, at one point, for the first test inputs."
+            yield draw(plot_fan(laws), "fan", caption)
+            yield draw(plot_members(laws), "members", "True and predicted members at the last frame.")
+    with suppress(*DAMAGED):
+        yield draw(plot_ranks(ranks_of(open_run(folder))), "ranks", "Ranks of true values among predicted members.")
 
 
 def _log(path: Path) -> list[dict[str, float]]:
