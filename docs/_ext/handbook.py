@@ -26,7 +26,7 @@ from spdebench.report.handbook.prose import blocks, escaped, markdown
 ROOT = Path(__file__).parents[2]
 CACHE = ROOT / "build" / "docs-cache" / "pictures"
 MODULES = ("equations", "noise", "grids", "solvers", "data", "tasks", "models", "training", "metrics", "suites")
-MODULES += ("paper", "records", "report", "signatures", "errors")
+MODULES += ("challenge", "paper", "records", "report", "signatures", "errors")
 """Modules of the API, in the order of their list."""
 
 

@@ -1,9 +1,11 @@
 """Challenges with a hidden truth, and submissions of other people as files.
 
-challenge = make_challenge("core", secret, "challenge", only="phi41", seen=[8])
-given     = open_challenge("challenge").inputs("phi41")        # given.u0, given.dw; no u
-write_submission("my-method", challenge, "card.toml", {("phi41", 0): prediction})
-score_submission("my-method", secret)
+Four functions lead from a secret to scores:
+
+    challenge = make_challenge("core", secret, "inputs", only="phi41", seen=[8])
+    given = open_challenge("inputs").inputs("phi41")  # given.u0, given.dw; no u
+    write_submission("my-method", challenge, "card.toml", {("phi41", 0): prediction})
+    score_submission("my-method", secret)
 """
 
 from spdebench.challenge.card import Declaration, SubmissionCard, read_card

@@ -31,9 +31,11 @@ FREE_TEXT = ("description", "training_data", "command")
 class Declaration:
     """What the authors declare about leakage; only true statements can be submitted.
 
-    no_solver_used                no numerical solver of the equation made the predictions, or a part of them
-    no_test_truth_used            no solution of a test input was used to train, tune or choose the model
-    no_challenge_inputs_in_training  the inputs of the challenge were used for the predictions only
+    They declare:
+
+        no_solver_used                   no numerical solver of the equation made the predictions, or a part of them
+        no_test_truth_used               no solution of a test input was used to train, tune or choose the model
+        no_challenge_inputs_in_training  the inputs of the challenge were used for the predictions only
     """
 
     no_solver_used: bool
@@ -50,19 +52,21 @@ class Declaration:
 class SubmissionCard:
     """One method of one group of authors.
 
-    title          the name on the leaderboard
-    model          the kind of model, such as FNO; a name of `spdebench list models` where it is one
-    authors        their names
-    contact        an e-mail address, a web address, or the word issues for the issues of this repository
-    description    the method in the authors' own words
-    parameters     trained numbers; a complex one counts twice
-    training_data  the files or commands of the training data, with their seeds
-    seeds          the training seeds, one for each submitted prediction of a problem
-    code           web address of the code, at a commit or a tag; for a model of this package its path, src/..
-    command        the exact command that trains the model and predicts
-    hardware       the device that trained it
-    training_minutes  minutes of training for one seed and problem, on that device
-    declaration    what is declared about leakage
+    Fields of the file:
+
+        title             the name on the leaderboard
+        model             the kind of model, such as FNO; a name of `spdebench list models` where it is one
+        authors           their names
+        contact           an e-mail address, a web address, or the word issues for the issues of this repository
+        description       the method in the authors' own words
+        parameters        trained numbers; a complex one counts twice
+        training_data     the files or commands of the training data, with their seeds
+        seeds             the training seeds, one for each submitted prediction of a problem
+        code              web address of the code, at a commit or a tag; for a model of this package its path, src/..
+        command           the exact command that trains the model and predicts
+        hardware          the device that trained it
+        training_minutes  minutes of training for one seed and problem, on that device
+        declaration       what is declared about leakage
     """
 
     title: str

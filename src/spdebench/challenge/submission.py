@@ -33,16 +33,18 @@ TOLERANCE = 0.02
 class Scored:
     """Scores of the predictions for one problem by the model of one training seed.
 
-    problem    name of the problem in its suite
-    seen       None: the whole noise was given, u is predicted path by path; K: only the functions that truncation K
-               keeps were given, and members of the law of u were predicted
-    members    members per input, where a law was predicted
-    n          inputs
-    hidden     the truth was solved from the secret of the challenge; False: the authors had that secret themselves
-    challenge  SHA-256 of the secret: which challenge this was
-    again      value of the first metric when the maintainers ran the authors' command; None: they have not
-    version    version of spdebench that scored it
-    seal       HMAC of the scores and the submission's name, by which the owner of the secret knows them again
+    Fields of the file:
+
+        problem    name of the problem in its suite
+        seen       None: the whole noise was given, u is predicted path by path; K: only the functions that truncation K
+                   keeps were given, and members of the law of u were predicted
+        members    members per input, where a law was predicted
+        n          inputs
+        hidden     the truth was solved from the secret of the challenge; False: the authors had that secret themselves
+        challenge  SHA-256 of the secret: which challenge this was
+        again      value of the first metric when the maintainers ran the authors' command; None: they have not
+        version    version of spdebench that scored it
+        seal       HMAC of the scores and the submission's name, by which the owner of the secret knows them again
     """
 
     suite: str
