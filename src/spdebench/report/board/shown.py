@@ -9,7 +9,7 @@ import dataclasses
 import math
 import shlex
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
@@ -127,7 +127,7 @@ class ShownRun:
     """One record. ``key`` names its page.
 
     ``submission`` and ``scored``: where the record comes from, if it is not ours. ``pilot``: a short run that tried a
-    learning rate for another one.
+    learning rate for another one. ``known_data``: datasets by key, which runs share, since a dataset is looked up once.
     """
 
     key: str
@@ -135,10 +135,12 @@ class ShownRun:
     submission: Submission | None = None
     scored: Scored | None = None
     pilot: bool = False
+    known_data: dict[str, ShownDataset] = field(default_factory=dict, compare=False, repr=False)
 
     @cached_property
     def datasets(self) -> tuple[ShownDataset, ...]:
-        return tuple(map(ShownDataset, self.record.datasets))
+        found = map(ShownDataset, self.record.datasets)
+        return tuple(self.known_data.setdefault(data.key, data) for data in found)
 
     @cached_property
     def model(self) -> str:
@@ -228,7 +230,8 @@ def shown_runs(records: Records, pilots: Collection[str] = ()) -> list[ShownRun]
     ``pilots`` are digests of short runs that tried a learning rate.
     """
     current = {d: record for d, record in records.items() if not outdated(record)}
-    found = (ShownRun(page_name(d), record, pilot=d in pilots) for d, record in current.items())
+    data: dict[str, ShownDataset] = {}
+    found = (ShownRun(page_name(d), record, pilot=d in pilots, known_data=data) for d, record in current.items())
     return sorted(found, key=lambda run: run.key)
 
 
