@@ -12,7 +12,7 @@ import pytest
 
 import spdebench as sb
 from spdebench.cli.main import main
-from spdebench.data import Dataset
+from spdebench.data import Dataset, hub
 from spdebench.data.blocks import SPLIT_SEED, block_rows
 from spdebench.data.publish import publish
 from spdebench.data.published import export_published
@@ -44,12 +44,17 @@ def published(tmp_path_factory) -> tuple[Path, Dataset, Dataset]:
 
 @pytest.fixture(scope="module")
 def datasets(tmp_path_factory):
-    """The real library, which looks nothing up on the network."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("HF_HUB_OFFLINE", "1")
-        patch.setenv("HF_HOME", str(tmp_path_factory.mktemp("hf")))
-        import datasets
+    """The real library, which looks nothing up on the network and keeps nothing in the user's cache.
 
+    Its own settings are changed, no environment variables: huggingface_hub reads those once, when it is imported. So
+    `hub` imports it first, with the settings that other tests need.
+    """
+    hub._hub()
+    import datasets
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(datasets.config, "HF_HUB_OFFLINE", True)
+        patch.setattr(datasets.config, "HF_DATASETS_CACHE", tmp_path_factory.mktemp("cache"))
         yield datasets
 
 
