@@ -120,7 +120,7 @@ class LawSearch(Search):
         """The plan and the law with the best score, both fitted on the larger number of rows."""
         self._search()
         found: LawChoice | None = None
-        for plan in dict.fromkeys(self.kept):
+        for plan in dict.fromkeys(reversed(self.kept)):  # the one with the best score of one step first
             made = self._fit(plan, self.sizes.final_rows, 0, self.ridges)
             found = self._better_law(made.plan, made.stepper, DEFAULT, found)
         assert found is not None
