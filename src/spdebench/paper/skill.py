@@ -7,7 +7,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
@@ -22,13 +21,16 @@ if TYPE_CHECKING:
 
 ENERGY_SCORE, CLIMATOLOGY = "energy_score", "climatology"
 """The score from which skill is computed, and the model whose skill is 0."""
+LEAST_GAP = 0.01
+"""The smallest gap between the two references, in the score of the climatology, with which there is a skill."""
 
 
 def with_skill(entries: Sequence[Entry]) -> tuple[Entry, ...]:
     """The entries; those whose metric is skill have their energy score as value and get the skill of it.
 
     The references are rows of the same group. Where the ensemble has no row the true law is a point, which scores 0.
-    Until both references have a record there is no skill.
+    Until both references have a record there is no skill, nor where they differ by less than 1 %: the climatology is
+    then the law, and nothing can be better.
     """
     own = (e for e in entries if e.cell.metric == ENERGY_SCORE and e.cell.part == TEST)
     score = {(e.cell.group, e.cell.model): e for e in own}
@@ -42,8 +44,8 @@ def with_skill(entries: Sequence[Entry]) -> tuple[Entry, ...]:
 
 
 def _skill(ends: tuple[float | None, float | None], value: float) -> float | None:
-    """The skill of an energy score between the two references; None while one of them is missing."""
+    """The skill of an energy score between the two references; None where there is none."""
     climate, ensemble = ends
-    if climate is None or ensemble is None:
+    if climate is None or ensemble is None or climate - ensemble < LEAST_GAP * climate:
         return None
-    return skill(climate, value, ensemble) if climate > ensemble else math.nan
+    return skill(climate, value, ensemble)

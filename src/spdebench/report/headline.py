@@ -24,6 +24,7 @@ from spdebench.report.markup import md, md_table
 from spdebench.report.numbers import measured, published
 from spdebench.report.observation_table import MARKS as law_marks
 from spdebench.report.observation_table import observation_tables
+from spdebench.report.observation_table import write_figures as write_law_figures
 from spdebench.report.opening import FIGURES, opening, write_figures
 from spdebench.training.solver_row import SOLVER
 
@@ -53,9 +54,10 @@ def write(records: Records, readme: Path) -> list[Path]:
     if (law := readme.parent / LAW_PAGE).exists():
         pages[law] = law_page(_read(law), records, str(law))
     write_figures(records, readme.parent)
+    of_laws = write_law_figures(records, readme.parent) if law in pages else []
     for path, text in pages.items():
         write_text(path, text)
-    return [*pages, *(readme.parent / path for path in FIGURES.values())]
+    return [*pages, *(readme.parent / path for path in FIGURES.values()), *of_laws]
 
 
 def _read(page: Path) -> str:

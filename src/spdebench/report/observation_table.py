@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
 
 from spdebench.paper.catalogue import table
 from spdebench.paper.fill import Entry, Filled, Group, fill
@@ -12,10 +13,14 @@ from spdebench.records.record import TEST
 from spdebench.records.summary import MISSING, SKILL, mean_and_std, number
 from spdebench.registry import command
 from spdebench.report.markup import md_table, paragraph
+from spdebench.report.paper_figures.observation import draw_observation
+from spdebench.report.style import darkened, save
 from spdebench.training.law_rows import INDEPENDENT_LAW
 
 MARKS = ("<!-- observation -->", "<!-- /observation -->")
 """Lines of ``docs/law.md`` around the tables."""
+FIGURES = {"light": Path("docs") / "observation.svg", "dark": Path("docs") / "observation-dark.svg"}
+"""The figure of the table below the folder of README, for each colour scheme."""
 
 
 def observation_tables(records: Records) -> str:
@@ -25,11 +30,30 @@ def observation_tables(records: Records) -> str:
     problems: dict[str, list[Group]] = {}
     for group in filled.groups:
         problems.setdefault(group.name.partition(",")[0], []).append(group)
-    blocks = []
+    blocks: list[str] = []
     for problem, groups in problems.items():
         if any(e.values for group in groups for e in group.entries.values() if e.cell.metric == SKILL):
             blocks += [f"`{problem}`, skill:", _table(filled, groups)]
-    return "".join(f"{block}\n\n" for block in [*blocks, _below(filled)])
+    return "".join(f"{block}\n\n" for block in [*([_picture()] if blocks else []), *blocks, _below(filled)])
+
+
+def write_figures(records: Records, root: Path) -> list[Path]:
+    """Skill and energy score against K as one SVG for each colour scheme, if a model has a skill; what was written."""
+    filled = fill(table("observation"), records)
+    written = []
+    for scheme, path in FIGURES.items():
+        figure = draw_observation(filled, lambda run: None).figure
+        if figure is not None:
+            written.append(save(darkened(figure) if scheme == "dark" else figure, root / path))
+    return written
+
+
+def _picture() -> str:
+    light, dark = (FIGURES[scheme].name for scheme in ("light", "dark"))
+    return (
+        f'<picture><source media="(prefers-color-scheme: dark)" srcset="{dark}">'
+        f'<img alt="Skill and energy score of models against what is seen of the noise" src="{light}"></picture>'
+    )
 
 
 def _table(filled: Filled, groups: Sequence[Group]) -> str:

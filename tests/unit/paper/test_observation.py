@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -12,11 +13,14 @@ from spdebench.metrics.law import terms
 from spdebench.paper.base import Cell
 from spdebench.paper.catalogue import table
 from spdebench.paper.fill import Filled, fill
-from spdebench.records import Record
+from spdebench.records import Record, store
+from spdebench.report import headline
 from spdebench.report.observation_table import observation_tables
 from spdebench.report.paper_figures import FIGURES
 from spdebench.training.law_rows import INDEPENDENT_LAW
 from tiny_tables import made_up
+
+ROOT = Path(__file__).parents[3]
 
 
 @pytest.fixture(scope="module")
@@ -79,6 +83,12 @@ def test_there_is_no_skill_before_both_references_have_a_record(cells):
     assert entry.missing == 0  # the run of this row is made; it is another one that is missing
 
 
+def test_there_is_no_skill_where_the_climatology_is_the_law(cells):
+    law = "nse, seen=0"
+    known = scored(cells, {(law, "climatology"): 1.0, (law, "true law"): 0.995, (law, "FNO, drawn noise"): 2.0})
+    assert set(skills(fill(table("observation"), known, 1), law).values()) == {None}
+
+
 def test_a_run_of_the_table_needs_members(cells, tmp_path):
     chosen = [c for c in cells if c.group == "phi42, seen=2" and c.row == "FNO"]
     (job,) = plan.jobs(chosen, {}, tmp_path)
@@ -109,3 +119,9 @@ def test_one_dimension_comes_first(cells, tmp_path):
 def test_the_notes_state_the_nominal_coverage():
     i, j = terms.interval_ranks(64, 0.9)
     assert f"{(j - i) / 65:.3f}" in table("observation").notes[-1]
+
+
+def test_the_committed_page_is_what_the_records_give():
+    text = (ROOT / headline.LAW_PAGE).read_text(encoding="utf-8")
+    again = "out of date: type 'spdebench results --out docs/results.md --readme README.md'"
+    assert headline.law_page(text, store.read(ROOT / "results")) == text, again

@@ -40,10 +40,15 @@ def draw_observation(filled: Filled, folder: FindFolder) -> Drawn:
     problems: dict[str, dict[str, Group]] = {}
     for group in filled.groups:
         problem, seen = _place(group)
-        if any(e.values for e in group.entries.values() if e.cell.metric == SKILL):
+        if any(e.values for e in group.entries.values()):
             problems.setdefault(problem, {})[seen] = group
+    problems = {name: groups for name, groups in problems.items() if any(map(_has_skill, groups.values()))}
     missing = lacking(e for e in filled.entries if not e.values and e.cell.metric == ENERGY_SCORE)
     return Drawn(_plot(filled, problems) if problems else None, missing, CAPTION)
+
+
+def _has_skill(group: Group) -> bool:
+    return any(e.values for e in group.entries.values() if e.cell.metric == SKILL)
 
 
 def _place(group: Group) -> tuple[str, str]:
