@@ -73,6 +73,7 @@ def test_the_page_of_a_model_says_what_the_registry_says() -> None:
     assert page.startswith("# GT\n") and "39,329" in page and "Choose a transformer" in page and "No run" in page
     assert r"z \leftarrow z + \operatorname{Attention}" in page
     assert page.index("The authors' 2-D code") > page.index("## Where it differs from the authors' code, and why")
+    assert "| with `loss=energy` |" in page and "| draws members by itself |" in model_page("climatology", [])
     assert "torchcde" in model_page("ncde", [])  # said by a module that the docstring names
     for name, formula in {"mean": r"\operatorname{mean}", "step": r"\sum_{j} c_{j}(k)"}.items():
         assert formula in model_page(name, []) and "Settings" not in model_page(name, [])

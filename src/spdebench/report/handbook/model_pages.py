@@ -21,6 +21,7 @@ from spdebench.report.markup import md, md_table
 from spdebench.report.model_settings import model_settings, settings_by_value
 from spdebench.report.numbers import is_best, measured, multiple, published
 from spdebench.tasks import TASK_TEXT
+from spdebench.training.options import learns_laws
 
 
 def own_models() -> list[str]:
@@ -116,8 +117,10 @@ def _abilities(cls: type[OperatorModel]) -> str:
     tasks = ", ".join(
         TASK_TEXT[task] + (" (not in the paper)" if task in cls.added_inputs else "") for task in cls.inputs
     )
+    laws = "draws members by itself" if cls.generative else "with `loss=energy`" if learns_laws(cls) else "no"
     rows = [
         ["tasks", md(tasks)],
+        ["the law of u, if part of the noise is seen ([why](../concepts/observation.md))", laws],
         ["space dimensions", ", ".join(map(str, cls.dims))],
         ["u(t) depends on the noise", "up to t" if cls.causal else "at all times"],
         ["predicts on other grids", "yes" if cls.any_grid else "no"],
