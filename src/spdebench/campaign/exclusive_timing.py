@@ -20,6 +20,7 @@ from spdebench.records.times import without_exclusive_time
 from spdebench.solvers import simulate
 from spdebench.tasks import Batch, Part
 from spdebench.training import RunSpec
+from spdebench.training.law_rows import INDEPENDENT_LAW
 from spdebench.training.provenance import device_name
 from spdebench.training.scoring import inference_time, rounded
 from spdebench.training.solver_row import BATCH, SOLVER, solver_time
@@ -79,7 +80,7 @@ def _timed_on_any(unit: _Timing) -> Record | None:
 
 def timed(record: Record, device: str) -> Record | None:
     """The record with its inference time measured again; None on another device than the run's."""
-    if record.provenance.device != device_name(device) or record.inference_ms is None:  # nothing to time
+    if record.provenance.device != device_name(device) or record.model == INDEPENDENT_LAW:  # which predicts nothing
         return None
     ms = _solver_ms(record, device) if record.model == SOLVER else _network_ms(record, device)
     return replace(record, exclusive_timing=True, inference_ms=rounded(ms))

@@ -8,95 +8,22 @@ machine, and a larger one only starts if it can end. On a cluster without a budg
 
 from __future__ import annotations
 
-import math
-import time
-import traceback
 from collections.abc import Callable, Sequence
-from contextlib import closing, suppress
-from dataclasses import dataclass, field, replace
+from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
-from typing import Literal
 
 from spdebench import engines
-from spdebench.campaign.deadline import FOREVER, Deadline, OutOfTime, until
-from spdebench.campaign.exclusive_timing import others_running, reserved_seconds, time_exclusively
+from spdebench.campaign.deadline import FOREVER, Deadline
+from spdebench.campaign.exclusive_timing import reserved_seconds, time_exclusively
 from spdebench.campaign.needs import Needs, RunSettings
+from spdebench.campaign.one_run import Places, RunOutcome, Unit, collect, has_record, work, worker_lost
 from spdebench.campaign.plan import Job
-from spdebench.campaign.portable import SMALL_MODEL, export
+from spdebench.campaign.portable import export
 from spdebench.campaign.request import Campaign
-from spdebench.data import Dataset, DatasetSpec, generate, open_dataset
 from spdebench.data.generate import check_folder, check_where
-from spdebench.errors import Damaged, UserError, without_aliasing_warning
-from spdebench.files import set_aside
-from spdebench.paper.base import AnySpec, dataset_of
-from spdebench.paper.figure_data import add_figure_data
-from spdebench.records import Provenance, Record, store
-from spdebench.records.codec import decode
-from spdebench.spec import canonical_json
-from spdebench.tasks import Task
-from spdebench.training import Diverged, Paused, Run, RunSpec, law_rows, open_run, part_for, score_on, train
-from spdebench.training import solver_row as solver
-from spdebench.training.folder import locked, read_log, read_record, write_json
-from spdebench.training.law_rows import LawRowSpec
-from spdebench.training.members import SEEN_NOISE
-from spdebench.training.provenance import provenance
-from spdebench.training.solver_row import SolverSpec
-from spdebench.training.unseen import run_part
-
-FAILED = "failed.json"  # in a run's folder: why it failed, until it is begun again
-CHECKPOINT = 10.0  # seconds between checkpoints, or more where they take long; one is written when a budget ends
-
-
-@dataclass(frozen=True)
-class Places:
-    """Folders of data, runs and records, and the devices of runs (several take turns)."""
-
-    data: str = "data"
-    runs: str = "runs"
-    results: str = "results"
-    devices: tuple[str, ...] = ("cpu",)
-
-    def absolute(self) -> Places:
-        """For workers, whose current folder may be another."""
-        data, runs, results = (str(Path(p).absolute()) for p in (self.data, self.runs, self.results))
-        return Places(data, runs, results, self.devices)
-
-
-@dataclass(frozen=True)
-class Unit:
-    """One run to make: all that a worker needs."""
-
-    spec: AnySpec
-    shifts: dict[str, DatasetSpec]
-    places: Places
-    device: str
-    deadline: Deadline
-    exclusive: bool = True  # whether this command makes one run at a time
-    progress: bool = False
-    force: bool = False  # continue what another version or device has begun
-    need: engines.Need = field(default_factory=engines.Need)
-    patient: bool = False  # whether to wait for another process that makes this run
-    figure_data: tuple[str, ...] = ()
-    pilot: bool = False  # whether it tries a learning rate; if it diverges, its record says so
-    seconds: float = 0.0  # about how long it takes on this device, shared with others
-    portable: bool = False  # whether only small models may be paused, because this machine will be gone
-    members: int = 1  # of datasets of laws
-
-
-@dataclass(frozen=True)
-class RunOutcome:
-    """What became of a run; the message says why.
-
-    ``added``, ``known`` already, ``unrecorded`` (only in its folder), ``paused``, ``left``, ``busy`` (another process
-    makes it) or ``failed``.
-    """
-
-    name: str
-    state: Literal["added", "known", "unrecorded", "paused", "left", "busy", "failed"]
-    seconds: float = 0.0
-    message: str = ""
-    record: Record | None = field(default=None, compare=False)
-
+from spdebench.errors import UserError
+from spdebench.records import store
 
 Report = Callable[[RunOutcome], None]
 
@@ -133,7 +60,7 @@ def fill_missing(
             report(outcome)
 
     ready = [
-        j for j in todo if j.status == "finished" and not j.shifts and not j.figure_data and _has_record(places, j.spec)
+        j for j in todo if j.status == "finished" and not j.shifts and not j.figure_data and has_record(places, j.spec)
     ]
     rest = [j for j in todo if j.status != "done" and j not in ready]
     if rest and budget is not None:
@@ -141,7 +68,7 @@ def fill_missing(
     if campaign is not None:
         campaign.write(places.runs)
     for job in ready:
-        say(_collect(job.spec, places))
+        say(collect(job.spec, places))
     reserve = 0.0 if settings.exclusive else reserved_seconds(todo, budget)
     thrifty = budget is not None
     needs = Needs(
@@ -187,7 +114,7 @@ def _run(units: Sequence[Unit], settings: RunSettings, say: Report) -> set[str]:
     """Make the runs; returns the names of those that another process is making."""
     busy = set()
     results = engines.run(
-        work, units, settings.workers, engine=settings.engine, needs=lambda unit: unit.need, lost=_worker_lost
+        work, units, settings.workers, engine=settings.engine, needs=lambda unit: unit.need, lost=worker_lost
     )
     with closing(results):
         for outcome in results:
@@ -205,206 +132,3 @@ def _check_budget(rest: Sequence[Job], budget: float) -> None:
             f"a budget of {budget:.0f} s is too small for even one run: the shortest that is left, {least.spec.name}, "
             f"takes about {least.seconds:.0f} s; give a larger --budget, or none"
         )
-
-
-# --- one run ------------------------------------------------------------------------------------------------------
-def work(unit: Unit) -> RunOutcome:
-    """Make one run and add its record; an error of one run is an outcome, not an exception."""
-    name = unit.spec.name
-    folder, start = Path(unit.places.runs) / name, time.monotonic()
-    if unit.deadline.left <= 0:
-        return RunOutcome(name, "left")
-    if not unit.patient and engines.held(folder):
-        return RunOutcome(name, "busy")
-    if unit.portable and unit.seconds > unit.deadline.left and not small_model(unit.spec):
-        return RunOutcome(name, "left")
-    with suppress(OSError):
-        (folder / FAILED).unlink(missing_ok=True)
-    try:
-        with until(unit.deadline), without_aliasing_warning():
-            record = _made(unit)
-    except (OutOfTime, Paused):
-        return RunOutcome(name, "paused", time.monotonic() - start, "its checkpoint is written")
-    except UserError as error:
-        return _failed(unit, str(error), time.monotonic() - start)
-    except Exception as error:
-        traceback.print_exc()
-        return _failed(unit, f"{type(error).__name__}: {error}", time.monotonic() - start, traceback.format_exc())
-    finally:
-        engines.release(unit.device)
-    exclusive = unit.exclusive and not others_running(unit.places.runs, name)
-    timed = replace(record, exclusive_timing=exclusive and record.inference_ms is not None, shared_device=not exclusive)
-    return _add(timed, unit.places, time.monotonic() - start)
-
-
-def small_model(spec: AnySpec) -> bool:
-    """Whether an unfinished run of this model can be carried to another machine."""
-    return isinstance(spec, RunSpec) and spec.build().counts()["real"] <= SMALL_MODEL
-
-
-def _failed(unit: Unit, reason: str, seconds: float = 0.0, trace: str = "") -> RunOutcome:
-    """Tell why in the run's folder, as far as the disk allows, until it is begun again."""
-    with suppress(UserError):
-        write_json(Path(unit.places.runs) / unit.spec.name / FAILED, {"reason": reason, "trace": trace})
-    return RunOutcome(unit.spec.name, "failed", seconds, reason)
-
-
-def _worker_lost(unit: Unit, reason: str) -> RunOutcome:
-    return _failed(unit, reason)
-
-
-def _add(record: Record, places: Places, seconds: float = 0.0) -> RunOutcome:
-    try:
-        new = store.add(places.results, record)
-    except UserError as error:
-        return RunOutcome(record.name, "unrecorded", seconds, str(error), record)
-    return RunOutcome(record.name, "added" if new else "known", seconds, "", record)
-
-
-def _has_record(places: Places, spec: AnySpec) -> bool:
-    """Whether a run has a record that can be read; it may be that of another run, which is an error later."""
-    path = Path(places.runs) / spec.name / "record.json"
-    try:
-        return path.exists() and bool(read_record(path))
-    except Damaged:
-        return False
-
-
-def _collect(spec: AnySpec, places: Places) -> RunOutcome:
-    """A run that was finished, but never added."""
-    path = Path(places.runs) / spec.name
-    try:
-        record = open_run(path).record if isinstance(spec, RunSpec) else read_record(path / "record.json")
-    except UserError as error:
-        return RunOutcome(spec.name, "failed", 0.0, str(error))
-    return _add(record, places)
-
-
-def _made(unit: Unit) -> Record:
-    """The record of the run; a pilot that diverges has one without scores, so that it is not tried again."""
-    try:
-        return _make(unit)
-    except Diverged:
-        if not unit.pilot or not isinstance(unit.spec, RunSpec):
-            raise
-        return _diverged(unit.spec, Path(unit.places.runs) / unit.spec.name, unit.device)
-
-
-def _diverged(spec: RunSpec, folder: Path, device: str) -> Record:
-    record = Record(
-        digest=spec.digest,
-        name=spec.name,
-        model=spec.model,
-        config=spec.config,
-        datasets=spec.datasets,
-        task=spec.task,
-        options=spec.options,
-        initial=spec.initial,
-        val=math.nan,
-        epochs=len(read_log(folder / "log.jsonl")),
-        provenance=decode(Provenance, provenance(device), "provenance"),
-    )
-    with locked(folder):
-        write_json(folder / "record.json", record.to_dict())
-    return record
-
-
-def _make(unit: Unit) -> Record:
-    if isinstance(unit.spec, SolverSpec):
-        return _measure_solver(unit.spec, unit)
-    if isinstance(unit.spec, LawRowSpec):
-        return _measure_law(unit.spec, unit)
-    run = _trained(unit.spec, unit)
-    for label, dataset in unit.shifts.items():
-        part = run_part(run, open_dataset(_ensured(dataset, unit)))
-        shown = part if dataset.seen is None else part.showing(SEEN_NOISE)
-        score_on(run, shown, label, device=unit.device)
-    own_data = dataset_of(unit.spec.datasets[0])
-    add_figure_data(run, unit.figure_data, lambda: part_for(run, ensure(own_data, unit.places.data, "cpu", unit.force)))
-    return run.record
-
-
-def _trained(spec: RunSpec, unit: Unit) -> Run:
-    path = Path(unit.places.runs) / spec.name
-    if _has_record(unit.places, spec):
-        return open_run(path)
-    run = train(
-        spec.model,
-        _task(canonical_json([list(spec.datasets), spec.task]), spec, unit),
-        out=unit.places.runs,
-        device=unit.device,
-        config=spec.config,
-        keep_predictions=spec.options["seed"] == 0,
-        progress=unit.progress,
-        force=unit.force,
-        checkpoint=CHECKPOINT,
-        pause=lambda seconds: unit.deadline.left < seconds,
-        cache=str(Path(unit.places.data) / "features"),
-        **vars(spec.train_options),
-    )
-    if run.spec.digest != spec.digest:
-        raise UserError(f"{spec.name} was trained as {run.name}: the plan and the protocol differ; report this")
-    return run
-
-
-def _measure_solver(spec: SolverSpec, unit: Unit) -> Record:
-    known = store.read(unit.places.results).get(spec.digest)
-    if known is not None and solver.lacks_floor(known):
-        return solver.with_floor(known, unit.device)
-    return _measured(spec, unit, lambda dataset: solver.measure(spec, dataset, unit.device))
-
-
-def _measure_law(spec: LawRowSpec, unit: Unit) -> Record:
-    return _measured(spec, unit, lambda dataset: law_rows.measure(spec, dataset, unit.device))
-
-
-def _measured(spec: SolverSpec | LawRowSpec, unit: Unit, measure: Callable[[Dataset], Record]) -> Record:
-    """The record of a reference row, in a folder like that of a run."""
-    folder = Path(unit.places.runs) / spec.name
-    dataset = open_dataset(_ensured(spec.dataset, unit))
-    with locked(folder):
-        if not _has_record(unit.places, spec):
-            if (folder / "record.json").exists():
-                set_aside(folder / "record.json")
-            write_json(folder / "record.json", measure(dataset).to_dict())
-    return read_record(folder / "record.json")
-
-
-_TASKS: dict[str, Task] = {}
-KEPT_TASKS = 3
-
-
-def _task(key: str, spec: RunSpec, unit: Unit) -> Task:
-    """The task of a run; the last few stay in memory, so that runs on the same data read them once."""
-    task = _TASKS.pop(key, None)
-    if task is None:
-        paths = [_ensured(dataset_of(d), unit) for d in spec.datasets]
-        task = Task(paths, **spec.task)
-        while len(_TASKS) >= KEPT_TASKS:
-            del _TASKS[next(iter(_TASKS))]
-    _TASKS[key] = task
-    return task
-
-
-def _ensured(dataset: DatasetSpec, unit: Unit) -> Path:
-    return ensure(dataset, unit.places.data, unit.device, unit.force, unit.members)
-
-
-def ensure(dataset: DatasetSpec, folder: str, device: str, force: bool = False, members: int = 1) -> Path:
-    """The dataset's file, made if it is not there; of several processes that want it one makes it.
-
-    A dataset of laws, with ``seen``, gets so many ``members``, in a second file.
-    """
-    return generate(
-        dataset.equation,
-        n=dataset.n,
-        seed=dataset.seed,
-        chunk=dataset.chunk,
-        seen=dataset.seen,
-        members=1 if dataset.seen is None else members,
-        out=folder,
-        device=device,
-        allow_aliasing=True,  # where a table has such data, its notes say so
-        quiet=True,
-        force=force,
-    )

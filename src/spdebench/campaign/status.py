@@ -11,9 +11,9 @@ from pathlib import Path
 from typing import Any, Literal
 
 from spdebench.campaign import plan
+from spdebench.campaign.one_run import FAILED
 from spdebench.campaign.rates import Rates
 from spdebench.campaign.request import Campaign, campaigns
-from spdebench.campaign.run import FAILED
 from spdebench.data.making import Making, in_the_making
 from spdebench.engines import held
 from spdebench.errors import UserError

@@ -19,8 +19,8 @@ from spdebench.registry import command
 if TYPE_CHECKING:
     from spdebench.campaign import plan
     from spdebench.campaign.needs import RunSettings
+    from spdebench.campaign.one_run import Places, RunOutcome
     from spdebench.campaign.request import Campaign
-    from spdebench.campaign.run import Places, RunOutcome
     from spdebench.paper.base import Edition, Table
     from spdebench.records import Records
 
@@ -60,9 +60,9 @@ def table(
     """Show a table of the paper, our numbers next to the published ones; plan or make the runs that it lacks."""
     from spdebench.campaign import plan
     from spdebench.campaign.needs import RunSettings
+    from spdebench.campaign.one_run import Places
     from spdebench.campaign.phases import phases
     from spdebench.campaign.request import Campaign
-    from spdebench.campaign.run import Places
     from spdebench.campaign.schedule import schedule_facts
     from spdebench.data.generate import device_kind
     from spdebench.paper.catalogue import TABLES

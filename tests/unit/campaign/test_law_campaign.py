@@ -12,7 +12,8 @@ import pytest
 import torch
 
 from spdebench.campaign import plan
-from spdebench.campaign.run import Places, fill_missing
+from spdebench.campaign.one_run import Places
+from spdebench.campaign.run import fill_missing
 from spdebench.errors import UserError
 from spdebench.metrics import skill
 from spdebench.paper.base import Table, Want, data

@@ -10,11 +10,12 @@ import signal
 import pytest
 
 from command_line import call
-from spdebench.campaign import plan, portable, run, schedule
+from spdebench.campaign import one_run, plan, portable, schedule
 from spdebench.campaign.deadline import Deadline
 from spdebench.campaign.needs import Needs, RunSettings
+from spdebench.campaign.one_run import Places
 from spdebench.campaign.rates import slowdown
-from spdebench.campaign.run import Places, fill_missing
+from spdebench.campaign.run import fill_missing
 from spdebench.errors import UserError
 from spdebench.records import store
 from spdebench.training import Fit
@@ -35,7 +36,7 @@ def stopped(tmp_path_factory):
     here, there = tmp_path_factory.mktemp("here"), tmp_path_factory.mktemp("there")
     every, where = tiny_table().cells(1), places(here)
     cells = [*plan.only(every, "mean")[:1], *plan.only(every, "deeponet")[:1]]
-    epoch, checkpoint = Fit.run_epoch, run.CHECKPOINT
+    epoch, checkpoint = Fit.run_epoch, one_run.CHECKPOINT
 
     def stops(fit):
         if fit.epoch:
@@ -43,11 +44,11 @@ def stopped(tmp_path_factory):
         return epoch(fit)
 
     jobs = [dataclasses.replace(job, seconds=0.1) for job in todo(cells, where)]
-    Fit.run_epoch, run.CHECKPOINT = stops, 0.0
+    Fit.run_epoch, one_run.CHECKPOINT = stops, 0.0
     try:
         states = {o.state for o in fill_missing(jobs, where, budget=600, portable=here / "portable")}
     finally:
-        Fit.run_epoch, run.CHECKPOINT = epoch, checkpoint
+        Fit.run_epoch, one_run.CHECKPOINT = epoch, checkpoint
     assert states == {"added", "paused"}
     shutil.copytree(here / "portable", there / "portable")
     return here, there, cells
@@ -107,13 +108,13 @@ def test_a_damaged_folder_is_one_line_and_adds_nothing(stopped, tmp_path, damage
 def test_a_large_model_only_starts_if_it_can_end(tmp_path, monkeypatch):
     where = places(tmp_path)
     (job,) = todo(plan.only(tiny_table().cells(1), "deeponet")[:1], where)
-    unit = run.Unit(job.spec, {}, where, "cpu", Deadline.after(50), seconds=60.0, portable=True)
-    monkeypatch.setattr(run, "_make", lambda unit: (_ for _ in ()).throw(UserError("it started")))
-    assert run.work(unit).message == "it started"  # small: its checkpoint can be carried on
-    monkeypatch.setattr(run, "SMALL_MODEL", 10)
-    assert run.work(unit).state == "left"
-    assert run.work(dataclasses.replace(unit, seconds=40.0)).message == "it started"
-    assert run.work(dataclasses.replace(unit, portable=False)).message == "it started"
+    unit = one_run.Unit(job.spec, {}, where, "cpu", Deadline.after(50), seconds=60.0, portable=True)
+    monkeypatch.setattr(one_run, "_make", lambda unit: (_ for _ in ()).throw(UserError("it started")))
+    assert one_run.work(unit).message == "it started"  # small: its checkpoint can be carried on
+    monkeypatch.setattr(one_run, "SMALL_MODEL", 10)
+    assert one_run.work(unit).state == "left"
+    assert one_run.work(dataclasses.replace(unit, seconds=40.0)).message == "it started"
+    assert one_run.work(dataclasses.replace(unit, portable=False)).message == "it started"
 
 
 def test_a_budget_is_scheduled_by_numbers_per_second(tmp_path):

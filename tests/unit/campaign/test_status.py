@@ -11,10 +11,11 @@ from pathlib import Path
 import pytest
 
 import spdebench as sb
-from spdebench.campaign import plan, run
+from spdebench.campaign import one_run, plan
 from spdebench.campaign.deadline import Deadline
+from spdebench.campaign.one_run import Places
 from spdebench.campaign.request import Campaign, campaigns
-from spdebench.campaign.run import Places, fill_missing
+from spdebench.campaign.run import fill_missing
 from spdebench.campaign.status import chosen, status
 from spdebench.cli.main import main
 from spdebench.data.making import in_the_making
@@ -43,12 +44,12 @@ def go(where: Places, only: str):
 
 def test_done_failed_left_and_the_reason_goes_with_the_failure(where, monkeypatch, capsys):
     assert look(where).runs == [] == look(where).making
-    real = run._trained
+    real = one_run._trained
 
     def diverges(spec, unit):
         raise UserError("it diverged at epoch 2")
 
-    monkeypatch.setattr(run, "_trained", diverges)
+    monkeypatch.setattr(one_run, "_trained", diverges)
     assert {o.state for o in go(where, "mean")} == {"failed"}
     found = look(where)
     assert [(r["table"], r["runs"], r["done"], r["failed"], r["left"]) for r in found.rows()] == [("tiny", 4, 0, 2, 2)]
@@ -60,7 +61,7 @@ def test_done_failed_left_and_the_reason_goes_with_the_failure(where, monkeypatc
         main(["status", *words])
     out = capsys.readouterr().out
     assert not caught.value.code and out.count("it diverged at epoch 2") == 2 and "are left with 1 side by side" in out
-    monkeypatch.setattr(run, "_trained", real)
+    monkeypatch.setattr(one_run, "_trained", real)
     assert {o.state for o in go(where, "mean")} == {"added"}
     found = look(where)
     assert len(chosen(found.runs, "done")) == 2 and not chosen(found.runs, "failed")
@@ -81,7 +82,7 @@ def test_a_campaign_asked_for_twice_is_one_and_a_bad_one_is_one_line(where, tmp_
 
 TRAIN = """
 import sys
-from spdebench.campaign import plan, run
+from spdebench.campaign import plan, one_run
 from spdebench.campaign.deadline import Deadline
 from spdebench.training import Fit
 from tiny_tables import tiny_table
@@ -92,9 +93,9 @@ def slow(fit):
         sys.stdin.readline()
     return epoch(fit)
 Fit.run_epoch = slow
-places = run.Places(*sys.argv[1:4])
+places = one_run.Places(*sys.argv[1:4])
 job = plan.jobs(plan.only(tiny_table().cells(1), "deeponet")[1:2], {}, places.runs)[0]
-print(run.work(run.Unit(job.spec, {}, places, "cpu", Deadline.after(600))).state, flush=True)
+print(one_run.work(one_run.Unit(job.spec, {}, places, "cpu", Deadline.after(600))).state, flush=True)
 """
 
 
@@ -109,12 +110,12 @@ def test_running_is_seen_with_its_epoch_and_left_to_its_process(where):
     (running,) = chosen(look(where).runs, "running")
     assert (running.epoch, running.epochs) == (2, 3) and f"process {child.pid} on" in running.holder
     jobs = plan.jobs(plan.only(tiny_table().cells(1), "deeponet")[1:2], {}, where.runs)
-    unit = run.Unit(jobs[0].spec, {}, where, "cpu", Deadline.after(600))
-    assert run.work(unit).state == "busy"
+    unit = one_run.Unit(jobs[0].spec, {}, where, "cpu", Deadline.after(600))
+    assert one_run.work(unit).state == "busy"
     child.stdin.write("\n")
     child.stdin.close()
     assert child.stdout.readline() == "added\n" and child.wait(60) == 0
-    assert run.work(unit).state == "known"  # and nothing is doubled
+    assert one_run.work(unit).state == "known"  # and nothing is doubled
     assert len(records.read(where.results)) == 1
     assert [r.name for r in chosen(look(where).runs, "done")] == [running.name]
 

@@ -14,10 +14,11 @@ from pathlib import Path
 import pytest
 
 from spdebench import engines
-from spdebench.campaign import plan, portable, run
-from spdebench.campaign.deadline import Deadline
+from spdebench.campaign import one_run, plan, portable
+from spdebench.campaign.deadline import FOREVER, Deadline
 from spdebench.campaign.needs import RunSettings
-from spdebench.campaign.run import Places, fill_missing
+from spdebench.campaign.one_run import Places
+from spdebench.campaign.run import fill_missing
 from spdebench.data import generate, open_dataset
 from spdebench.errors import UserError
 from spdebench.paper.fill import fill
@@ -75,14 +76,14 @@ def test_everything_is_filled(whole):
 
 
 def test_a_second_time_nothing_is_made(copy, monkeypatch):
-    monkeypatch.setattr(run, "train", lambda *a, **k: pytest.fail("trained again"))
+    monkeypatch.setattr(one_run, "train", lambda *a, **k: pytest.fail("trained again"))
     assert fill_missing(todo(tiny_table().cells(2), copy), copy) == []
 
 
 def test_lost_records_are_collected_without_training(copy, monkeypatch):
     shutil.rmtree(copy.results)
     shutil.rmtree(copy.data)
-    monkeypatch.setattr(run, "train", lambda *a, **k: pytest.fail("trained again"))
+    monkeypatch.setattr(one_run, "train", lambda *a, **k: pytest.fail("trained again"))
     before = todo(tiny_table().cells(2), copy)
     assert {j.status for j in before if not j.shifts} == {"finished"}
     outcomes = fill_missing(before, copy)
@@ -94,7 +95,7 @@ def test_a_further_shift_needs_no_training(copy, monkeypatch):
     table = tiny_table()
     extra = dataclasses.replace(table.wants[-1], part="again", column="again")
     cells = dataclasses.replace(table, wants=(*table.wants, extra)).cells(2)
-    monkeypatch.setattr(run, "train", lambda *a, **k: pytest.fail("trained again"))
+    monkeypatch.setattr(one_run, "train", lambda *a, **k: pytest.fail("trained again"))
     outcomes = fill_missing(todo(cells, copy), copy)
     assert [o.state for o in outcomes] == ["added", "added"]
     assert all("again" in records.read(copy.results)[o.record.digest].shifts for o in outcomes)
@@ -112,7 +113,7 @@ def test_stopped_by_its_budget_and_continued_it_is_the_same(whole, tmp_path, mon
             signal.raise_signal(signal.SIGALRM)  # as the clock does at the end of the budget
         return epoch(fit)
 
-    monkeypatch.setattr(run, "CHECKPOINT", 0.0)
+    monkeypatch.setattr(one_run, "CHECKPOINT", 0.0)
     monkeypatch.setattr(Fit, "run_epoch", slow)
     jobs = [dataclasses.replace(j, seconds=0.1) for j in todo(cells, where)]
     outcomes = fill_missing(jobs, where, budget=600)
@@ -130,11 +131,11 @@ def test_before_its_budget_ends_a_run_writes_what_it_has(whole, tmp_path, monkey
     where = places(tmp_path)
     shutil.copytree(whole[0] / "data", where.data)
     cells = plan.only(tiny_table().cells(1), "deeponet")[:1]
-    monkeypatch.setattr(run, "CHECKPOINT", 1e6)
+    monkeypatch.setattr(one_run, "CHECKPOINT", 1e6)
     left = iter((600.0, 600.0, 1.0))  # before the run, after its first epoch, after its second
-    deadline = type("Clock", (), {"seconds": run.FOREVER, "left": property(lambda self: next(left))})()
-    unit = run.Unit(todo(cells, where)[0].spec, {}, where, "cpu", deadline)
-    assert run.work(unit).state == "paused"
+    deadline = type("Clock", (), {"seconds": FOREVER, "left": property(lambda self: next(left))})()
+    unit = one_run.Unit(todo(cells, where)[0].spec, {}, where, "cpu", deadline)
+    assert one_run.work(unit).state == "paused"
     state = checkpoints.load(next((tmp_path / "runs").glob("*/last.safetensors")), unit.spec.digest)
     assert state["epoch"] == 2
     (outcome,) = fill_missing(todo(cells, where), where)
@@ -143,7 +144,7 @@ def test_before_its_budget_ends_a_run_writes_what_it_has(whole, tmp_path, monkey
 
 def test_the_clock_ends_a_run(tmp_path, monkeypatch):
     where = places(tmp_path)
-    monkeypatch.setattr(run, "_make", lambda unit: time.sleep(60))
+    monkeypatch.setattr(one_run, "_make", lambda unit: time.sleep(60))
     jobs = [dataclasses.replace(j, seconds=0.1) for j in todo(tiny_table().cells(1), where)][:2]
     start = time.monotonic()
     assert [o.state for o in fill_missing(jobs, where, budget=0.2)] == ["paused", "left"]
@@ -153,8 +154,8 @@ def test_the_clock_ends_a_run(tmp_path, monkeypatch):
 def test_after_the_deadline_nothing_is_started(whole, tmp_path):
     where = places(tmp_path)
     cells = plan.only(tiny_table().cells(1), "deeponet")
-    unit = run.Unit(todo(cells, where)[0].spec, {}, where, "cpu", Deadline.after(-1))
-    assert run.work(unit).state == "left" and not (tmp_path / "runs").exists()
+    unit = one_run.Unit(todo(cells, where)[0].spec, {}, where, "cpu", Deadline.after(-1))
+    assert one_run.work(unit).state == "left" and not (tmp_path / "runs").exists()
 
 
 def test_a_budget_too_small_is_one_line(tmp_path):
@@ -195,7 +196,7 @@ def test_one_failure_stops_nothing_else(whole, tmp_path, monkeypatch, capfd):
     where = places(tmp_path)
     shutil.copytree(whole[0] / "data", where.data)
     cells = plan.only(tiny_table().cells(1), "mean")
-    real = run._trained
+    real = one_run._trained
     broken = iter([UserError("it diverged"), ValueError("a fault")])
 
     def some(spec, unit):
@@ -203,7 +204,7 @@ def test_one_failure_stops_nothing_else(whole, tmp_path, monkeypatch, capfd):
             raise error
         return real(spec, unit)
 
-    monkeypatch.setattr(run, "_trained", some)
+    monkeypatch.setattr(one_run, "_trained", some)
     outcomes = fill_missing(todo(cells, where), where)
     assert [(o.state, o.message) for o in outcomes] == [("failed", "it diverged"), ("failed", "ValueError: a fault")]
     assert "Traceback" in capfd.readouterr().err  # the fault, not the user's mistake
@@ -295,21 +296,21 @@ def test_a_mixture_is_trained_together_and_tested_apart(whole, tmp_path):
 
 def test_data_are_made_once_between_processes(tmp_path):
     spec = tiny_table().wants[0].data[0].spec()
-    made = run.ensure(spec, str(tmp_path), "cpu")
-    assert made == run.ensure(spec, str(tmp_path), "cpu") == generate(spec.equation, n=spec.n, out=tmp_path)
+    made = one_run.ensure(spec, str(tmp_path), "cpu")
+    assert made == one_run.ensure(spec, str(tmp_path), "cpu") == generate(spec.equation, n=spec.n, out=tmp_path)
     assert [p.name for p in tmp_path.iterdir()] == [spec.file_name]
 
 
 def test_force_reaches_the_chunks_of_data(tmp_path, monkeypatch):
     """Chunks of another version are refused, and with force the run is made of them."""
     where = places(tmp_path)
-    monkeypatch.setattr(run, "_TASKS", {})  # tasks that other tests have left in memory
+    monkeypatch.setattr(one_run, "_TASKS", {})  # tasks that other tests have left in memory
     jobs = todo(plan.only(tiny_table().cells(1), "mean")[:1], where)
     dataset = tiny_table().wants[0].data[0].spec()
     with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
         patch.setattr(making, "made_with", lambda device: made_with(device) | {"spdebench": "0.0.9"})
         patch.setattr(making, "assemble", interrupted)
-        run.ensure(dataset, where.data, "cpu")
+        one_run.ensure(dataset, where.data, "cpu")
     (refused,) = fill_missing(jobs, where)
     assert refused.state == "failed" and "were made with spdebench 0.0.9" in refused.message
     (outcome,) = fill_missing(jobs, where, RunSettings(force=True))

@@ -9,8 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from spdebench.campaign import plan, run
-from spdebench.campaign.run import Places, fill_missing
+from spdebench.campaign import one_run, plan
+from spdebench.campaign.one_run import Places
+from spdebench.campaign.run import fill_missing
 from spdebench.paper import figure_data
 from spdebench.paper.catalogue import table
 from spdebench.records import store as records
@@ -69,7 +70,7 @@ def test_an_older_record_gets_its_block_without_training(copy, cells, monkeypatc
     before = records.read(copy.results)
     forget(copy)
     assert [j.figure_data for j in todo(cells, copy)] == [("moments",), ()]
-    monkeypatch.setattr(run, "train", lambda *a, **k: pytest.fail("trained again"))
+    monkeypatch.setattr(one_run, "train", lambda *a, **k: pytest.fail("trained again"))
     (outcome,) = fill_missing(todo(cells, copy), copy)
     assert outcome.state == "added"
     assert records.read(copy.results) == before

@@ -11,7 +11,8 @@ import pytest
 import torch
 
 from spdebench.campaign import plan
-from spdebench.campaign.run import Places, fill_missing
+from spdebench.campaign.one_run import Places
+from spdebench.campaign.run import fill_missing
 from spdebench.cli.main import main
 from spdebench.data import open_dataset
 from spdebench.errors import UserError
