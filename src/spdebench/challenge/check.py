@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 from spdebench.challenge.card import CARD_FILE, MOST_CARD
+from spdebench.challenge.listed import LIST_FILE, ListedChallenge, listed_challenges
 from spdebench.challenge.score import seal_holds
 from spdebench.challenge.secret import commitment
 from spdebench.challenge.submission import MOST_SCORES, SCORES_FILE, Submission, read_submission
@@ -15,7 +17,7 @@ from spdebench.suites import SUITES
 
 SIZES = {CARD_FILE: MOST_CARD, SCORES_FILE: MOST_SCORES}
 """The files of a submission, and the most bytes of each."""
-OTHER_FILES = ("README.md",)
+OTHER_FILES = ("README.md", LIST_FILE)
 """Files that may lie next to the submissions."""
 ENOUGH_SEEDS = 3
 """Training seeds of a problem; with fewer the leaderboard shows a note."""
@@ -36,28 +38,34 @@ def check_submissions(folder: str | os.PathLike[str], secret: bytes | None = Non
     if not place.is_dir():
         raise UserError(f"no such folder: {place}")
     if (place / CARD_FILE).exists() or (place / SCORES_FILE).exists():
-        return [_checked(place, secret)]
+        return [_checked(place, secret, listed_challenges(place.resolve().parent))]
     found = sorted(place.iterdir())
     strange = [each.name for each in found if each.name not in OTHER_FILES and (not each.is_dir() or each.is_symlink())]
     folders = [each for each in found if each.is_dir() and not each.is_symlink()]
     if not folders and not strange:
         raise UserError(f"{place} holds no submission")
+    listed = listed_challenges(place)
     return [*(CheckedSubmission(name, "is not a folder of a submission; take it out") for name in strange)] + [
-        _checked(each, secret) for each in folders
+        _checked(each, secret, listed) for each in folders
     ]
 
 
-def _checked(folder: Path, secret: bytes | None) -> CheckedSubmission:
+def _checked(folder: Path, secret: bytes | None, listed: Mapping[str, ListedChallenge] | None) -> CheckedSubmission:
     name = folder.resolve().name
     try:
         _check_files(folder)
         submission = read_submission(folder)
         _check_problems(submission)
+        if listed is not None:
+            _check_challenges(submission, listed)
         if secret is not None:
             _check_seals(submission, secret)
     except UserError as error:
         return CheckedSubmission(name, str(error))
-    return CheckedSubmission(name, notes=tuple(_notes(submission)))
+    notes = _notes(submission)
+    if listed is None:
+        notes.append(f"no {LIST_FILE} here says whose challenge it was")
+    return CheckedSubmission(name, notes=tuple(notes))
 
 
 def _check_files(folder: Path) -> None:
@@ -76,6 +84,17 @@ def _check_problems(submission: Submission) -> None:
         problem = SUITES[scored.suite].choose(scored.problem)[0]
         if scored.seen is not None and not 0 <= scored.seen < problem.build().truncation:
             raise UserError(f"{scored.problem} has no noise of which seen={scored.seen} is a part")
+
+
+def _check_challenges(submission: Submission, listed: Mapping[str, ListedChallenge]) -> None:
+    for scored in submission.results:
+        if scored.hidden and scored.challenge not in listed:
+            raise UserError(
+                f"the challenge {scored.challenge[:12]} of {scored.problem} is not in {LIST_FILE}; scores of a "
+                f"challenge of one's own are made with --own"
+            )
+        if scored.hidden and listed[scored.challenge].suite != scored.suite:
+            raise UserError(f"the challenge {scored.challenge[:12]} is not one of the suite {scored.suite}")
 
 
 def _check_seals(submission: Submission, secret: bytes) -> None:

@@ -9,6 +9,7 @@ import pytest
 from tests.submitted import CARD, scored, write_submission_folder
 
 from spdebench.challenge import read_card, read_submission, submissions
+from spdebench.challenge.check import check_submissions
 from spdebench.challenge.submission import scores_text
 from spdebench.errors import UserError
 
@@ -101,3 +102,37 @@ def test_a_name_is_plain(tmp_path):
     (tmp_path / "empty").mkdir()
     with pytest.raises(UserError, match="no such card"):
         read_submission(tmp_path / "empty")
+
+
+# --- whose challenge it was -----------------------------------------------------------------------------------------
+OTHER = "fedcba9876543210" * 4
+
+
+def listed(folder, commitment, suite="core"):
+    (folder / "challenges.toml").write_text(
+        f'[[challenge]]\ncommitment = "{commitment}"\nsuite = "{suite}"\nmade = "2026-11-16"\n'
+    )
+
+
+def test_hidden_truth_needs_a_challenge_of_the_maintainers(tmp_path):
+    """Anybody can make a challenge and know its secret: only listed ones count, and one's own says so."""
+    write_submission_folder(tmp_path / "guess", (scored(challenge=OTHER),))
+    (found,) = check_submissions(tmp_path)
+    assert not found.error and any("no challenges.toml" in note for note in found.notes)
+    listed(tmp_path, "0123456789abcdef" * 4)
+    (found,) = check_submissions(tmp_path)
+    assert "fedcba987654 of phi41 is not in challenges.toml" in found.error and "--own" in found.error
+    assert check_submissions(tmp_path / "guess")[0].error == found.error
+    write_submission_folder(tmp_path / "guess", (scored(challenge=OTHER, hidden=False),))
+    assert not check_submissions(tmp_path)[0].error
+    listed(tmp_path, OTHER, "paper")
+    write_submission_folder(tmp_path / "guess", (scored(challenge=OTHER),))
+    assert "not one of the suite core" in check_submissions(tmp_path)[0].error
+
+
+@pytest.mark.parametrize("text", ["challenge = 3", "[[challenge]]\nsuite = 'core'", "x = 1", "[[challenge]", "\x00"])
+def test_a_damaged_list_of_challenges_is_one_line(tmp_path, text):
+    write_submission_folder(tmp_path / "guess")
+    (tmp_path / "challenges.toml").write_text(text)
+    with pytest.raises(UserError, match="is not a list of challenges"):
+        check_submissions(tmp_path)
