@@ -36,7 +36,9 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
     pytest.importorskip("sphinx", reason="make docs installs Sphinx")
     folder = tmp_path_factory.mktemp("docs")
     for entry in ROOT.iterdir():
-        if entry.name not in ("docs", "build", ".git", ".venv"):
+        if entry.is_file():
+            shutil.copy(entry, folder)  # a link of an included page is relative to the real place of the file
+        elif entry.name not in ("docs", "build", ".git", ".venv"):
             (folder / entry.name).symlink_to(entry)
     shutil.copytree(ROOT / "docs", folder / "docs", ignore=shutil.ignore_patterns("api", "equations", "models"))
     call = [sys.executable, "-m", "sphinx", "-b", "html", "-W", "--keep-going", "-q", "docs", "site"]
