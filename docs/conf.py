@@ -24,7 +24,7 @@ author = "The SPDEBench developers"
 copyright = "The SPDEBench developers, Apache-2.0"
 version = release = __version__
 
-extensions = ["myst_nb", "sphinx.ext.autodoc", "sphinx.ext.mathjax", "docstrings", "handbook", "outside", "tables"]
+extensions = ["myst_nb", "sphinx.ext.autodoc", "sphinx.ext.mathjax", "docstrings", "handbook", "for_the_site", "tables"]
 exclude_patterns = ["_ext"]
 nitpicky = False
 
