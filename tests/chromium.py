@@ -70,6 +70,13 @@ class Chromium:
         while not self._loaded:
             self._read()
 
+    def follow(self, selector: str) -> None:
+        """Click a link to another page and wait until that is loaded."""
+        self._loaded = False
+        self.evaluate(f"setTimeout(() => document.querySelector({json.dumps(selector)}).click())")
+        while not self._loaded:
+            self._read()
+
     def evaluate(self, expression: str) -> Any:
         """The value of a JavaScript expression; of a promise, what it becomes."""
         answer = self._call("Runtime.evaluate", expression=expression, returnByValue=True, awaitPromise=True)
