@@ -119,7 +119,8 @@ def _entries(value: Any, allow_nan: bool) -> Iterable[Any]:
     if isinstance(value, dict):
         return (*value, *value.values())
     if isinstance(value, list):
-        return value
+        plain = all(type(entry) is float for entry in value) and (allow_nan or all(map(math.isfinite, value)))
+        return () if plain else value
     if isinstance(value, str) and not value.isascii():
         value.encode()  # half a surrogate pair is a ValueError
     elif isinstance(value, float) and not allow_nan and not math.isfinite(value):

@@ -58,7 +58,10 @@ def decode(hint: Any, value: Any, where: str) -> Any:
         pairs = _expected(value, dict, "an object", where).items()
         return {_expected(k, str, "text", where): decode(inner[1], v, f"{where}.{k}") for k, v in pairs}
     if origin is tuple:
-        return tuple(decode(inner[0], entry, where) for entry in _expected(value, list, "a list", where))
+        entries = _expected(value, list, "a list", where)
+        if inner[0] is float and all(type(entry) is float for entry in entries):
+            return tuple(entries)  # most of a record
+        return tuple(decode(inner[0], entry, where) for entry in entries)
     if hint is float:
         return _number(value, where)
     kind = {"str": "text", "int": "a whole number", "bool": "true or false"}[hint.__name__]

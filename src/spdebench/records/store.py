@@ -6,6 +6,7 @@ figure data, a time measured exclusively): that is appended as a short line of i
 
 from __future__ import annotations
 
+import functools
 import json
 import os
 from collections.abc import Iterator
@@ -124,12 +125,18 @@ def _decoded(content: bytes, path: Path) -> str:
         raise UserError(f"{path}, line {line}, is not a run record (it is not text); take the line out") from None
 
 
+@functools.lru_cache(maxsize=8192)
+def _entry(line: str) -> Record | Addition:
+    """The record in a line. A command reads the same lines several times, for its plan, its phases and its table."""
+    return decode_line(loads(line))
+
+
 def _merge_lines(found: dict[str, Record], text: str, path: Path) -> None:
     for number, line in enumerate(text.split("\n"), start=1):
         if not line.strip():
             continue
         try:
-            entry = decode_line(loads(line))
+            entry = _entry(line)
         except (ValueError, UserError) as error:
             raise UserError(f"{path}, line {number}, is not a run record ({error}); take the line out") from None
         known = found.get(entry.digest)
