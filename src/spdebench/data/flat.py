@@ -26,10 +26,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from spdebench.data.parquet import new_parquet
 from spdebench.data.store import DENSEST, first_line
 from spdebench.equations.base import MOST_VALUES
 from spdebench.errors import UserError
-from spdebench.files import replacing
 from spdebench.spec import canonical_json, loads
 
 ORIGIN = "spdebench.origin"
@@ -108,19 +108,8 @@ def write_flat(
     types = {"W": pa.float32() if layout.increments else pa.float64(), "sol": pa.float32()}
     metadata = {ORIGIN: canonical_json(dict(origin))} if origin is not None else None
     schema = pa.schema([(c, types.get(c, pa.float64())) for c in layout.columns], metadata=metadata)
-    with (
-        replacing(path) as temporary,
-        temporary.open("wb") as file,
-        pq.ParquetWriter(
-            file,
-            schema,
-            compression="zstd",
-            use_dictionary=[c for c in layout.columns if c not in ("W", "sol")],
-            use_byte_stream_split=["W", "sol"],
-            write_statistics=False,
-            write_page_checksum=True,
-        ) as writer,
-    ):
+    names = [c for c in layout.columns if c not in ("W", "sol")]
+    with new_parquet(path, schema, dictionary=names, fields=["W", "sol"]) as writer:
         for w, sol in blocks:
             writer.write_table(_table(schema, layout, coordinates, w, sol, eps), row_group_size=BLOCK)
     return path

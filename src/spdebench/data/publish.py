@@ -20,15 +20,15 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from spdebench.data import croissant, hub
 from spdebench.data.blocks import SPLIT_SEED, block_rows
 from spdebench.data.generate import check_folder
+from spdebench.data.parquet import new_parquet
 from spdebench.data.store import LABELS, Dataset, nested_type, open_dataset
 from spdebench.data.verify import check_sums
 from spdebench.errors import UserError
-from spdebench.files import plain_name, read_bytes, read_text, replacing, write_text
+from spdebench.files import plain_name, read_bytes, read_text, write_text
 
 MARK = "<!-- written by spdebench data push -->"
 """Marks a README that may be overwritten."""
@@ -191,19 +191,8 @@ def write_nested(dataset: Dataset, path: Path) -> None:
     labels = _labels(dataset)
     shapes = dataset.shapes
     schema = pa.schema([(k, LABELS[k]) for k in labels] + [(c, nested_type(s)) for c, s in shapes.items()])
-    with (
-        replacing(path) as temporary,
-        temporary.open("wb") as file,
-        pq.ParquetWriter(
-            file,
-            schema,
-            compression="zstd",
-            use_dictionary=list(labels),
-            use_byte_stream_split=[f"{c}{'.list.element' * len(s)}" for c, s in shapes.items()],
-            write_statistics=False,
-            write_page_checksum=True,
-        ) as writer,
-    ):
+    fields = [f"{c}{'.list.element' * len(s)}" for c, s in shapes.items()]
+    with new_parquet(path, schema, dictionary=list(labels), fields=fields) as writer:
         for first, arrays in _groups(dataset):
             rows = slice(first, first + len(arrays[0]))
             columns = [pa.array(values[rows], LABELS[name]) for name, values in labels.items()]
