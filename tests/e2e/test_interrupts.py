@@ -58,6 +58,22 @@ def test_a_second_interrupt_ends_it_at_once_and_without_a_traceback(tmp_path):
     assert process.returncode == 130 and "Traceback" not in said
 
 
+def test_a_signal_while_the_interpreter_shuts_down_leaves_the_exit_code(tmp_path):
+    """Objects of modules are deleted after Python has restored the default handlers of signals."""
+    text = (
+        "import time\nclass Late:\n    def __del__(self):\n        print('late', flush=True)\n        time.sleep(0.2)\n"
+    )
+    write_text(tmp_path / "late.py", text + "late = Late()\n")
+    command = [sys.executable, "-m", "spdebench", "--with", str(tmp_path / "late.py"), "data", "info", "absent.parquet"]
+    pipe = subprocess.PIPE
+    process = subprocess.Popen(command, cwd=tmp_path, stdout=pipe, stderr=pipe, text=True)
+    assert process.stdout is not None and process.stdout.readline() == "late\n"
+    for name in ("SIGINT", "SIGTERM", "SIGHUP"):
+        process.send_signal(getattr(signal, name))
+    _, said = process.communicate(timeout=20)
+    assert process.returncode == 2 and said == "error: no such dataset: absent.parquet\n"
+
+
 @pytest.mark.parametrize("delay", [0.03, 0.1])
 def test_an_interrupt_while_the_command_is_imported(delay):
     """From the first statement of the package on; the interpreter itself has its own message before that."""
