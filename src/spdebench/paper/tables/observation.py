@@ -41,6 +41,13 @@ TRUE_LAW = "true law"
 DRAWN = ", drawn noise"
 """End of the row's name of a network that was trained with all noise seen, and is given drawn noise for the rest."""
 
+SKILL_NOTE = (
+    "skill = (climatology - model) / (climatology - true law) in the energy score: 0 for a law that does not use its "
+    "input, 1 for the true one. It is computed from records of the same problem and the same seen noise. With seen=J "
+    "the true law scores 0. There is no skill where climatology and true law differ by less than 1 %: nothing can be "
+    "better there."
+)
+
 
 def options(model: str, seen: int | None) -> dict[str, Any]:
     """Training options of a network: those of the table `core` but for epochs, learning rate and loss."""
@@ -115,10 +122,7 @@ TABLE = Table(
         "alone; seen=J: all noise, where one u is the answer.",
         f"Truth: {MEMBERS[1]} members of the law for each of the 180 inputs of the test part ({MEMBERS[2]} in two "
         "dimensions); with seen=J the sample itself. Every law is scored by 64 predicted members for each input.",
-        "skill = (climatology - model) / (climatology - true law) in the energy score: 0 for a law that "
-        "does not use its input, 1 for the true one. It is computed from records of the same problem and the same "
-        "seen noise. With seen=J the true law scores 0. There is no skill where climatology and true law differ by "
-        "less than 1 %: nothing can be better there.",
+        SKILL_NOTE,
         f"Networks: {EPOCHS} epochs of Adam with batches of 20, a cosine schedule and the configurations of the table "
         "core. With seen=K below J the unseen noise is filled with fresh white noise and the loss is the energy score "
         f"of {DRAWS} draws (loss=energy draws={DRAWS}); with seen=J the loss is the relative L2 error. What differs "
