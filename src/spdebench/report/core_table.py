@@ -78,7 +78,7 @@ def _below(filled: Filled) -> str:
     """How many seeds the numbers have, which cells are missing, and the command that fills them."""
     entries = [e for e in filled.entries if e.cell.model != SOLVER and e.cell.part == TEST]
     seeds = sorted({len(e.values) for e in entries if e.values})
-    words = f"Relative L2 on the test part, {_seeds(seeds)}. Bold: the smallest of a column without gaps."
+    words = f"Relative L2 error on the test part, {_seeds(seeds)}. Bold: the smallest error of a complete column."
     gaps: dict[str, list[str]] = {}
     for entry in entries:
         gaps.setdefault(entry.cell.group, []).extend([] if entry.values else [entry.cell.row])
@@ -87,7 +87,7 @@ def _below(filled: Filled) -> str:
         return paragraph(words)
     every = {name: sum(e.cell.group == name for e in entries) for name in gaps}
     named = ", ".join(f"`{name}` {_rows(rows, every[name])}" for name, rows in gaps.items() if rows)
-    words += f" Not run yet are {missing} of {len(entries)} cells: {named}. This command makes them:"
+    words += f" {missing} of {len(entries)} cells have not been run yet: {named}. This command runs them:"
     return f"{paragraph(words)}\n\n    {command('table core --run --device cuda --seeds 1')}"
 
 

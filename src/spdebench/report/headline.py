@@ -109,17 +109,17 @@ def block(records: Records) -> str:
             waiting.append(row)
     lines = [
         f"**{TITLE}**: relative L2 on the test part, mean ± s.d. (seeds);",
-        f"ms per sample at batch 100 on {_device(records)}; numbers of parameters, which the paper chooses by sigma.",
+        f"ms per sample at batch 100 on {_device(records)}. The paper uses networks of different size for each sigma.",
         "",
         md_table(header, rows),
         "",
-        "mean, linear, trees and step have no network; step is not told the equation, its step is fitted to the data.",
-        "linear, trees, DLR-Net and NORS integrate with the exact heat kernel; rows with the *generator's kernel* are",
-        "given the linear part of the scheme that made the data, which is unknown for real data, and are not ranked.",
-        "*solver vs fine reference* is the distance of the data to the solution with the same noise on a finer grid",
-        "and step: a model with a smaller error has fitted the numerical scheme, and its error no longer tells about",
-        "the SPDE. The equation has the drift -u^3 of the paper's text; the authors' code has 3u - u^3."
-        + _pending(waiting),
+        "mean, linear, trees and step have no network; step fits one time step to the data without knowing the",
+        "equation. linear, trees, DLR-Net and NORS integrate with the exact heat kernel. Rows with the *generator's",
+        "kernel* use the linear part of the numerical scheme that generated the data, which is unknown for real data;",
+        "these rows are not ranked. *solver vs fine reference* is the distance of the data to a solution with the same",
+        "noise on a finer grid and time step. A model with a smaller error has fitted the numerical scheme, and its",
+        "error no longer tells us about the SPDE. The equation has the drift -u^3 of the paper's text; the authors'",
+        "code has 3u - u^3." + _pending(waiting),
         "All numbers: [docs/results.md](docs/results.md).",
     ]
     return "\n".join(lines) + "\n"

@@ -94,10 +94,10 @@ def _below(filled: Filled) -> str:
     entries = [e for e in filled.entries if e.cell.metric == ENERGY_SCORE]
     missing = [e for e in entries if not e.values]
     words = (
-        "Skill in the energy score on the test part: 0 for the climatology, 1 for the true law. Bold: the best of a "
-        "column; rows with drawn noise and the conditional mean are not ranked."
+        "Skill in the energy score on the test part: 0 for the climatology, 1 for the true law. Bold: the best value "
+        "of a column; rows with drawn noise and the conditional mean are not ranked."
     )
     if not missing:
         return paragraph(words)
-    words += f" Not run yet are {len(missing)} of {len(entries)} rows of a problem and a K. This command makes them:"
+    words += f" {len(missing)} of {len(entries)} cells have not been run yet. This command runs them:"
     return f"{paragraph(words)}\n\n    {command('table observation --run --device cuda --seeds 1')}"

@@ -115,20 +115,22 @@ def sentences(found: Sequence[Dot]) -> list[str]:
     published = {d.name: d.published for d in found if d.published is not None}
     step, distance = by_name.get("step"), next((d.error for d in found if d.kind == "data"), None)
     lines = [
-        "SPDEBench generates data of stochastic PDEs, trains eleven neural models and four baselines without a network "
-        "on them in one way, and compares their scores with those of the SPDEBench paper."
+        "SPDEBench generates data for stochastic PDEs, trains eleven neural networks and fits four simple baselines by "
+        "the same procedure, and compares their test errors with those of the SPDEBench paper."
     ]
     if step and distance and published:
         best = min(published, key=lambda name: published[name])
         below = sum(value < distance for value in published.values())
         lines.append(
-            f"On {TITLE}, a regression of one time step that is not told the equation has an error of "
-            f"{step.error:.0e}, the best published network ({best.rstrip('*')}) {published[best]:g}, and the data "
-            f"themselves are {distance:.2g} away from a finer solution with the same noise: {below} of the "
-            f"{len(published)} published errors are smaller than that."
+            f"On {TITLE}, a regression that fits one time step without knowing the equation has a relative L2 error of "
+            f"{step.error:.0e}; the best published network ({best.rstrip('*')}) has {published[best]:g}. The data "
+            f"themselves have a discretisation error of {distance:.2g} (their distance to a solution with the same "
+            f"noise on a finer grid and time step), and {below} of the {len(published)} published errors are smaller "
+            "than that."
         )
     lines.append(
-        "Every number is computed from committed run records; [docs/findings.md](docs/findings.md) says what follows."
+        "Every number is computed from run records in this repository; [docs/findings.md](docs/findings.md) lists what "
+        "they show."
     )
     return lines
 

@@ -50,7 +50,7 @@ def test_what_is_missing_is_counted_and_named(complete):
     text = " ".join(core_table(complete).split())
     cells = [c for c in table("core").cells(1) if c.part == "test" and c.model != SOLVER]
     gaps = sum(c.group != "phi41" for c in cells)
-    assert f"Not run yet are {gaps} of {len(cells)} cells: `kpz` all" in text
+    assert f"{gaps} of {len(cells)} cells have not been run yet: `kpz` all" in text
     assert text.endswith("spdebench table core --run --device cuda --seeds 1")
     less = {digest: record for digest, record in complete.items() if digest != _run_of(complete, "wno")}
     text = " ".join(core_table(less).split())

@@ -264,7 +264,9 @@ def test_the_first_screen_has_every_row_with_a_record():
     assert found["FNO"].published == 0.16 and found["solver"].error == found[large].error == 0.0625
     assert found["solver"].time == 2.0 and found["step"].time is None
     text = " ".join(opening.opening(known).split())
-    assert "an error of 3e-08, the best published network (FNO) 0.16" in text and "are 0.062 away" in text
+    assert (
+        "error of 3e-08; the best published network (FNO) has 0.16" in text and "discretisation error of 0.062" in text
+    )
     assert "0 of the 1 published errors" in text
     assert len(opening.sentences(opening.dots(known))) == 3 and len(opening.sentences([])) == 2
     figure = opening.plot_opening(list(found.values()), opening.PALETTES["dark"])
