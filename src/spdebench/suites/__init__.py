@@ -1,4 +1,4 @@
-"""Suites of problems: the paper's datasets, and the core suite, whose problems have something to learn."""
+"""Suites of problems: the datasets of the paper, and the core suite of nonlinear problems."""
 
 from spdebench.suites.base import SUITES, Shift, Suite, SuiteProblem, register_suite
 from spdebench.suites.core import CORE

@@ -46,11 +46,11 @@ def problem(name: str, why: str, *, modes: bool = True, **fields: Any) -> SuiteP
 
 CORE = Suite(
     name="core",
-    title="problems with something to learn: floor below 1e-3, error of the linear solution above 0.2",
+    title="nonlinear problems that can be learned: floor below 1e-3, error of the linear solution above 0.2",
     problems=(
         problem(
             "phi41",
-            "A double well: noise and u0 decide whether u falls to 4.5 or to -4.5, a wrong sign errs by 200 %.",
+            "A double well: noise and u0 decide whether u tends to 4.5 or to -4.5; a wrong sign is an error of 200 %.",
             **LINE,
             **frames(1.0, 10, 16),
             noise="cylindrical",
@@ -99,7 +99,7 @@ CORE = Suite(
         ),
         problem(
             "kdv",
-            "Dispersive waves that keep their energy: phases decide, and nothing is smoothed.",
+            "Dispersive waves that keep their energy: the phases must be predicted, and nothing is smoothed.",
             **LINE,
             **frames(0.5, 25, 32),
             noise="q_wiener",
@@ -110,7 +110,7 @@ CORE = Suite(
         ),
         problem(
             "ks",
-            "Chaos: a small difference grows tenfold within the horizon, whatever the noise.",
+            "Chaos: a small perturbation grows tenfold within the horizon, for every realisation of the noise.",
             **LINE,
             **frames(20.0, 20, 16),
             noise="cylindrical",
