@@ -90,7 +90,7 @@ def _plain(name: str, task: Task, device: str, *, compiled: bool = False) -> flo
     calibrate(model, prepare_part(model, task.train))
     network: Callable[[Any], Tensor] = torch.compile(model) if compiled else model
     optimiser = adam(model, options.learning_rate, options.weight_decay, torch.device(device))
-    assert options.loss != "energy"
+    assert options.loss != "energy" and options.loss != "flow"
     loss = RelativeLoss(options.loss, model.setting.grid, torch.device(device))
     order = torch.randperm(len(task.train))[: STEPS * options.batch_size].split(options.batch_size)
 

@@ -30,6 +30,7 @@ RUNS = {
     "climatology": "ca3e368657",
     "deeponet": "7b85ce2989",
     "dlr-net": "3653650f61",
+    "flow-fno": "2bda345d16",
     "fno": "127b23f158",
     "gt": "4751a304a3",
     "linear": "2fc0367cd5",

@@ -169,7 +169,7 @@ def _show_model(name: str, overrides: list[str], as_json: bool) -> None:
         "causal": cls.causal,
         "any_grid": cls.any_grid,
         "trainable": cls.trainable,
-        "laws": "draws members" if cls.generative else "loss=energy" if learns_laws(cls) else "no",
+        "laws": "draws members" if cls.generative else f"loss={cls.law_loss}" if learns_laws(cls) else "no",
         "counts": counts(name),
         "settings": model_settings(name),
     }

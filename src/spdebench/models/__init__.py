@@ -11,6 +11,7 @@ _MODULES: tuple[str, ...] = (
     "climatology",
     "deeponet",
     "dlr_net",
+    "flow_fno",
     "fno",
     "gt",
     "ncde",

@@ -14,9 +14,9 @@ import dataclasses
 import math
 import sys
 from abc import abstractmethod
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import torch
 from torch import Tensor, nn
@@ -79,9 +79,10 @@ class OperatorModel(nn.Module):
     streams: ClassVar[bool] = False  # fitted by calibrate_stream, chunk by chunk; its data are never held whole
     costly_features: ClassVar[bool] = False  # features are worth caching on disk between runs
     redraws: ClassVar[bool] = True  # features are cheap enough to be computed anew for each draw of the unseen noise
+    law_loss: ClassVar[Literal["energy", "flow"]] = "energy"  # the loss with which a trainable model learns a law
     generative: ClassVar[bool] = False  # `sample` draws from a law that `calibrate` has fitted, without training
 
-    learned_law = False  # of an instance: trained with loss=energy, so that fresh noise in its input makes members
+    learned_law = False  # of an instance: trained with ``law_loss``, so that `sample` draws members
 
     def __init_subclass__(cls, name: str | None = None, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
@@ -128,6 +129,14 @@ class OperatorModel(nn.Module):
         Each may be traversed more than once. Returns the error of the choice; called for models with ``streams`` only.
         """
         raise NotImplementedError(f"model '{self.name}' is not fitted chunk by chunk")
+
+    def flow_pair(self, features: Features, u: Tensor, states: Tensor) -> tuple[Features, Tensor]:
+        """(further features: a random time and state; what `forward` is to return for them), for loss=flow.
+
+        Both are functions of ``states``, one state of the stream of random numbers per sample. Called for models whose
+        ``law_loss`` is "flow" only, after `calibrate`.
+        """
+        raise NotImplementedError(f"model '{self.name}' is not trained with loss=flow")
 
     @classmethod
     def largest_modes(cls, setting: Setting) -> tuple[int, ...] | None:
@@ -218,7 +227,7 @@ class OperatorModel(nn.Module):
         Member i of sample s is a function of (seed, s, i); ``samples`` are the numbers s, by default 0..B-1, so that a
         batch that is split gives the same members. Here the functions that are not seen are filled with fresh noise of
         unit variance, and the model predicts: for networks that were trained with loss=energy. Models with
-        ``generative`` give their own method.
+        ``generative`` or another ``law_loss`` give their own method.
         """
         return self.predict_with(self.setting.unseen(), batch, members, seed, first, samples)
 
@@ -231,7 +240,24 @@ class OperatorModel(nn.Module):
         first: int = 0,
         samples: Tensor | None = None,
     ) -> Tensor:
-        """Predictions for the noise of a batch to which draws of the unseen noise are added: (B, m, T, X..).
+        """Predictions for the noise of a batch to which draws of the unseen noise are added: (B, m, T, X..)."""
+
+        def predicted(several: Batch, states: Tensor) -> Tensor:
+            fill = unseen.draw(states, self.setting.frames - 1, self.setting.dt)
+            return self.predict(replace(several, dw=several.dw + fill))
+
+        return self.draw_members(batch, members, seed, first, samples, predicted)
+
+    def draw_members(
+        self,
+        batch: Batch,
+        members: int,
+        seed: int,
+        first: int,
+        samples: Tensor | None,
+        draw: Callable[[Batch, Tensor], Tensor],
+    ) -> Tensor:
+        """Members (B, m, T, X..) by ``draw(batch, states)``, a few at a time, with one state of the stream per row.
 
         The frame t_0 of every member is u0 itself.
         """
@@ -248,9 +274,7 @@ class OperatorModel(nn.Module):
         for start in range(0, members, size):
             some = range(start, min(start + size, members))
             states = torch.cat([fill_states(seed, numbers, first + member, device) for member in some])
-            fill = unseen.draw(states, self.setting.frames - 1, self.setting.dt)
-            several = batch.repeated(len(some))
-            u = self.predict(replace(several, dw=several.dw + fill))
+            u = draw(batch.repeated(len(some)), states)
             out[start : start + len(some)] = u.unflatten(0, (len(some), len(batch)))
         out[:, :, 0] = batch.u0  # which is given
         return out.transpose(0, 1)

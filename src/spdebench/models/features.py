@@ -7,6 +7,7 @@ copied asynchronously. Features that are expensive to compute can be cached on d
 from __future__ import annotations
 
 import hashlib
+import itertools
 import math
 import warnings
 from collections.abc import Iterator, Mapping
@@ -111,6 +112,53 @@ class Redrawn(Prepared):
                         self.features[key] = _room(self.model, (n * self.draws, *values.shape[1:]), values, self.device)
                     self.features[key][number * n + rows.start : number * n + rows.stop] = values
         self.epoch = epoch
+
+
+@dataclass
+class FlowPairs(Prepared):
+    """What loss=flow fits: random times and states of the samples among the features, and the targets for them.
+
+    `draw` replaces them in place with what `OperatorModel.flow_pair` gives; row r + d n is draw d of the r-th of n
+    samples. Before the first draw the target is u, by which the model is calibrated.
+    """
+
+    model: OperatorModel = field(kw_only=True)
+    u: Tensor = field(kw_only=True)
+    seed: int = field(kw_only=True)
+    epoch: int | None = None  # whose draws these are
+
+    def __post_init__(self) -> None:
+        self._given = tuple(self.features)
+
+    @torch.no_grad()
+    def draw(self, epoch: int | None) -> None:
+        """Draw for all samples: a function of (seed, epoch, sample, draw), or of all but the epoch."""
+        if epoch is not None and epoch == self.epoch:
+            return
+        n, device, size = len(self.u), self.model.device, _chunk(self.model.setting.shape)
+        for number, start in itertools.product(range(len(self) // max(1, n)), range(0, n, size)):
+            stop = min(start + size, n)
+            states = fill_states(self.seed, range(start, stop), number, device, epoch)
+            rows = slice(number * n + start, number * n + stop)
+            known = {key: self.features[key][rows].to(device) for key in self._given}
+            drawn, target = self.model.flow_pair(known, self.u[start:stop].to(device), states)
+            for key, values in drawn.items():
+                if key not in self.features:
+                    self.features[key] = _room(self.model, (len(self), *values.shape[1:]), values, self.device)
+                self.features[key][rows] = values
+            self.target[rows] = target
+        self.epoch = epoch
+
+
+def flow_part(model: OperatorModel, part: Part, draws: int, seed: int, place: torch.device) -> FlowPairs:
+    """Features of a part with room for ``draws`` times, states and targets of each sample; see `FlowPairs.draw`."""
+    data = prepare_part(model, part, place=place)
+
+    def repeated(values: Tensor) -> Tensor:
+        return _put(values.repeat(draws, *(1,) * (values.ndim - 1)), place, model)
+
+    features = {key: repeated(values) for key, values in data.features.items()}
+    return FlowPairs(features, repeated(data.target), model=model, u=data.target, seed=seed)
 
 
 def redrawn_part(

@@ -21,7 +21,7 @@ from spdebench.errors import UnknownName, UserError
 from spdebench.grids import Grid
 from spdebench.models import MODELS, OperatorModel
 from spdebench.tasks import Setting, Task, TaskSpec, subsampling
-from spdebench.training.options import TrainOptions, options_for
+from spdebench.training.options import LAW_LOSSES, TrainOptions, options_for
 
 LARGEST_FIELD = 1 << 16
 """The largest width, depth or rank that the configuration of a stored model may have."""
@@ -122,7 +122,7 @@ class RunSpec:
         with torch.random.fork_rng(devices=[]):
             torch.default_generator.manual_seed(self.train_options.seed)
             model = cls(self.setting, config)
-        model.learned_law = self.train_options.loss == "energy"
+        model.learned_law = self.train_options.loss in LAW_LOSSES
         return model
 
 
@@ -162,20 +162,23 @@ def identify(model: str | OperatorModel, task: Task, config: Mapping[str, Any], 
             raise UserError(f"model '{model.name}' was built for other data; build it with this task")
         chosen, name = model.config, model.name
         initial = weights_digest(model) if model.trainable else ""
-    _check_one_law(given, len(task.datasets))
+    options = options_for(name, setting, **given)
+    _check_one_law(options, len(task.datasets))
     return RunSpec(
         model=name,
         config=spec.to_dict(chosen),
         datasets=tuple(identity["datasets"]),
         task=identity["task"],
-        options=spec.to_dict(options_for(name, setting, **given)),
+        options=spec.to_dict(options),
         initial=initial,
     )
 
 
-def _check_one_law(options: Mapping[str, Any], datasets: int) -> None:
-    if options.get("loss") == "energy" and datasets > 1:
-        raise UserError(f"loss=energy learns the law of one dataset, got a mixture of {datasets}; train on one of them")
+def _check_one_law(options: TrainOptions, datasets: int) -> None:
+    if options.loss in LAW_LOSSES and datasets > 1:
+        raise UserError(
+            f"loss={options.loss} learns the law of one dataset, got a mixture of {datasets}; train on one of them"
+        )
 
 
 def _refuse_options(model: str, given: Mapping[str, Any]) -> None:
@@ -205,13 +208,14 @@ def plan(
     setting = chosen.setting(equations[0])
     cls = MODELS[model]
     cls.supports(setting)
-    _check_one_law(options or {}, len(datasets))
+    training = options_for(model, setting, **(options or {}))
+    _check_one_law(training, len(datasets))
     return RunSpec(
         model=model,
         config=spec.to_dict(cls.configure(setting, config or {})),
         datasets=tuple(d.to_dict() for d in datasets),
         task=spec.to_dict(chosen),
-        options=spec.to_dict(options_for(model, setting, **(options or {}))),
+        options=spec.to_dict(training),
     )
 
 

@@ -4,9 +4,9 @@
     L2 error on the validation part, which adapts the learning rate, selects the best weights and may stop training.
 
 With loss=energy the unseen noise of all samples is drawn anew before each epoch, and validation is the energy score of
-draws that stay the same. The random numbers of an epoch (order, dropout, noise) are a function of (seed, epoch), so
-that a run is resumed exactly from the weights, the optimiser's state and a few numbers. The host waits for the device
-once per epoch, to read two numbers.
+draws that stay the same; with loss=flow times and states of a flow are drawn in this way. The random numbers of an
+epoch (order, dropout, draws) are a function of (seed, epoch), so that a run is resumed exactly from the weights, the
+optimiser's state and a few numbers. The host waits for the device once per epoch, to read two numbers.
 """
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ from spdebench.data.store import first_line
 from spdebench.errors import UserError
 from spdebench.models import OperatorModel
 from spdebench.models.base import evaluation_batch
-from spdebench.models.features import Prepared, Redrawn
-from spdebench.training.losses import EnergyLoss, Loss, RelativeLoss, mean_norm
-from spdebench.training.options import TrainOptions
+from spdebench.models.features import FlowPairs, Prepared, Redrawn
+from spdebench.training.losses import EnergyLoss, Loss, RelativeLoss, SquaredLoss, mean_norm, variance
+from spdebench.training.options import LAW_LOSSES, TrainOptions
 from spdebench.training.schedule import Schedule
 from spdebench.training.steps import Learner, TrainingStep, adam, bfloat16, capture, full_precision, make_feed, set_rate
 
@@ -58,7 +58,11 @@ class Fit:
         grid = model.setting.grid
         loss: Loss
         self._val_loss: Loss
-        if options.loss == "energy":
+        if options.loss == "flow":
+            loss = self._val_loss = SquaredLoss()
+            unit = variance(train.target)
+            self._train_scale, self._val_scale = (_constant(1 / unit if unit else 0.0, data) for data in (train, val))
+        elif options.loss == "energy":
             loss, self._val_loss = EnergyLoss(train.draws), EnergyLoss(val.draws)
             unit = mean_norm(train.target)
             self._train_scale, self._val_scale = (_constant(1 / unit if unit else 0.0, data) for data in (train, val))
@@ -97,7 +101,8 @@ class Fit:
     @property
     def val_name(self) -> str:
         """What the validation error is, for the progress bar."""
-        return "val energy score" if self.options.loss == "energy" else "val"
+        measure = LAW_LOSSES.get(self.options.loss)
+        return f"val {measure.replace('_', ' ')}" if measure else "val"
 
     # --- the loop -------------------------------------------------------------------------------------------------
     @property
@@ -108,9 +113,11 @@ class Fit:
     def run_epoch(self) -> dict[str, Any]:
         """Run one epoch and return its line of the log: epoch, train, val, lr, seconds."""
         start = time.perf_counter()
-        if isinstance(self.train_data, Redrawn):
+        if isinstance(self.train_data, Redrawn | FlowPairs):
             self.train_data.draw(self.epoch)
         if not self._steps:
+            if isinstance(self.val_data, FlowPairs):
+                self.val_data.draw(None)
             self._make_steps()
         lr = self.schedule.lr
         set_rate(self.learner.optimiser, lr)
@@ -130,8 +137,8 @@ class Fit:
         self.schedule.advance(val)
         seconds = round(time.perf_counter() - start, 6)
         self.log.append({"epoch": self.epoch, "train": train, "val": val, "lr": lr, "seconds": seconds})
-        if self.options.loss == "energy":
-            self.log[-1]["val_metric"] = "energy_score"
+        if self.options.loss in LAW_LOSSES:
+            self.log[-1]["val_metric"] = LAW_LOSSES[self.options.loss]
         return self.log[-1]
 
     def _check_data(self) -> None:

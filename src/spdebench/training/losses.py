@@ -12,6 +12,10 @@ The energy score of m draws X_1..X_m against one target, in L2 of space, average
 
 c is the mean of |U| over the training part. It is a proper score without bias in m: in the mean no law of X has a
 smaller loss than the law of U given the inputs.
+
+The mean square over space and t_1..t_T (`flow`), in units of the variance c^2 of U over the training part:
+
+    loss = (1/B) sum_b mean_{t,x} |V_b - Y_b|^2 / c^2,      V the velocity of a flow at a random time, Y its target
 """
 
 from __future__ import annotations
@@ -97,6 +101,18 @@ class EnergyLoss:
         return (self.errors(prediction, target) * scale).mean()
 
 
+class SquaredLoss:
+    """The mean square of V - Y over space and t_1..t_T."""
+
+    def errors(self, prediction: Tensor, target: Tensor) -> Tensor:
+        check_output(prediction, tuple(target.shape))
+        return (prediction.float() - target)[:, 1:].square().flatten(1).mean(1)
+
+    def __call__(self, prediction: Tensor, target: Tensor, scale: Tensor) -> Tensor:
+        """The mean over the samples."""
+        return (self.errors(prediction, target) * scale).mean()
+
+
 def frame_norms(field: Tensor) -> Tensor:
     """The L2 norm over space of each sample and frame t_1..t_T, (B, T-1), up to the volume of a grid cell."""
     later = field[:, 1:]
@@ -108,3 +124,11 @@ def mean_norm(target: Tensor) -> float:
     """The mean of |U| over samples and frames t_1..t_T."""
     parts = [frame_norms(some).double().sum() for some in target.split(64)]
     return float(torch.stack(parts).sum()) / (len(target) * (target.shape[1] - 1)) if len(target) else 0.0
+
+
+def variance(target: Tensor) -> float:
+    """The mean over space and t_1..t_T of the variance over samples."""
+    later = target[:, 1:]
+    mean = later.mean(0)
+    parts = [(some - mean).double().square().sum() for some in later.split(64)]
+    return float(torch.stack(parts).sum()) / max(1, later.numel()) if len(target) else 0.0

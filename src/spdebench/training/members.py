@@ -1,8 +1,8 @@
 """Members of laws: drawn by a trained model for the samples of a part, read from a dataset, and scored.
 
-A generator draws members of the law of u given u0 and the seen noise: a network trained with loss=energy, or a model
-with ``generative``. A model of the path, which was trained with all of the noise, is one as well if the unseen noise
-is drawn from its true law. Any other model makes a point forecast, a law of one member.
+A generator draws members of the law of u given u0 and the seen noise: a network trained with loss=energy or loss=flow,
+or a model with ``generative``. A model of the path, which was trained with all of the noise, is one as well if the
+unseen noise is drawn from its true law. Any other model makes a point forecast, a law of one member.
 """
 
 from __future__ import annotations

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
@@ -11,8 +12,10 @@ from spdebench.models import MODELS, OperatorModel
 from spdebench.tasks import Setting, recommended
 
 Scheduler = Literal["plateau", "step", "cosine", "none"]
-Loss = Literal["rel_l2", "w12", "energy"]
+Loss = Literal["rel_l2", "w12", "energy", "flow"]
 Precision = Literal["float32", "bfloat16"]
+LAW_LOSSES: Mapping[str, str] = {"energy": "energy_score", "flow": "flow_loss"}
+"""Losses with which laws are learned, and the name of their validation error in the log."""
 
 _LEAST: dict[str, float] = {
     "epochs": 0,
@@ -48,6 +51,8 @@ class TrainOptions:
 
     ``loss="energy"`` is for tasks that show a part of the noise: the rest is drawn ``draws`` times for each sample and
     epoch, and the energy score of these predictions is the loss. Validation is then the energy score, too.
+    ``loss="flow"`` is for models that learn a law by flow matching: the mean square error of the velocity at one random
+    time and state of each sample and epoch. Validation is the same error at times and states that never change.
     """
 
     epochs: int = 1000
@@ -98,29 +103,34 @@ def options_for(model: str, setting: Setting, **given: Any) -> TrainOptions:
         return TrainOptions(epochs=0)
     if options.epochs < 1:
         raise UserError(f"training: epochs must be at least 1 for '{model}', got {options.epochs}")
-    if options.loss == "energy":
-        check_energy(model, setting)
+    if options.loss in LAW_LOSSES:
+        check_law(model, setting, options.loss)
     return options
 
 
 def learns_laws(model: type[OperatorModel]) -> bool:
-    """Whether a model can be trained with loss=energy, for which its features are computed anew in each epoch."""
-    return model.trainable and model.redraws and not model.costly_features
+    """Whether a model can be trained with its ``law_loss``; loss=energy computes its features anew in each epoch."""
+    return model.trainable and (model.law_loss == "flow" or (model.redraws and not model.costly_features))
 
 
-def check_energy(model: str, setting: Setting) -> None:
-    """Raise a one-line error unless the model can be trained with loss=energy on such data."""
-    if not learns_laws(MODELS[model]):
-        able = ", ".join(name for name in MODELS if learns_laws(MODELS[name]) and setting.dim in MODELS[name].dims)
+def check_law(model: str, setting: Setting, loss: Loss) -> None:
+    """Raise a one-line error unless the model can be trained with this loss of a law on such data."""
+    cls = MODELS[model]
+    usable = (name for name in MODELS if learns_laws(MODELS[name]) and setting.dim in MODELS[name].dims)
+    able = ", ".join(name for name in usable if MODELS[name].law_loss == loss) or "none"
+    if cls.law_loss != loss:
+        raise UserError(f"model '{model}' is not trained with loss={loss}; models that are: {able}")
+    if not learns_laws(cls):
         raise UserError(
             f"loss=energy computes features anew for each draw of the noise, for which those of '{model}' are too "
             f"costly; models that do: {able}"
         )
     if setting.seen is None:
         raise UserError(
-            "loss=energy learns the law of u given a part of the noise; add seen=K, and generate the data with --seen K"
+            f"loss={loss} learns the law of u given a part of the noise; add seen=K, and generate the data with "
+            "--seen K"
         )
     if not setting.partial:
         raise UserError(
-            f"loss=energy needs noise that is not seen; seen={setting.seen} is all of it, choose a smaller one"
+            f"loss={loss} needs noise that is not seen; seen={setting.seen} is all of it, choose a smaller one"
         )

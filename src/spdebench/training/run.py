@@ -193,9 +193,9 @@ class Run(Displayed):
     ) -> np.ndarray:
         """Members of the law of u given initial data u0 (N X..) and the seen noise dw_seen (N T X..): (N m T X..).
 
-        For a network that was trained with loss=energy, for a model that draws members itself, and, with ``seen=K``,
-        for a model that was trained with all of the noise: then the functions of the noise that truncation K does not
-        keep are drawn from their true law. Member i of row n is a function of (seed, n, i).
+        For a network that was trained with loss=energy or loss=flow, for a model that draws members itself, and, with
+        ``seen=K``, for a model that was trained with all of the noise: then the functions of the noise that truncation
+        K does not keep are drawn from their true law. Member i of row n is a function of (seed, n, i).
         """
         check_device(device)
         if members < 1:
@@ -225,8 +225,8 @@ class Run(Displayed):
             return None
         if setting.partial:
             raise UserError(
-                f"{self.name} predicts one solution and not a law; train it with loss=energy, or another model that "
-                f"draws members: {', '.join(n for n in MODELS if MODELS[n].generative) or 'none'}"
+                f"{self.name} predicts one solution and not a law; train it with loss={self.model.law_loss}, or "
+                f"another model that draws members: {', '.join(n for n in MODELS if MODELS[n].generative) or 'none'}"
             )
         if seen is None:
             raise UserError(

@@ -14,6 +14,7 @@ from spdebench.tasks import Task
 from spdebench.tasks.task import Source
 from spdebench.training.identity import identify
 from spdebench.training.loop import Diverged
+from spdebench.training.options import LAW_LOSSES
 from spdebench.training.overrides import sort_overrides
 from spdebench.training.run import Run
 from spdebench.training.train import split_options, train
@@ -60,9 +61,9 @@ def sweep(
         raise UserError("a sweep has one task; vary fields of the model and training options only")
     execution, fixed = split_options(options)
     losses = {request.options.get("loss", fixed.get("loss")) for request in requests}
-    if "energy" in losses and len(losses) > 1:
+    if len(losses) > 1 and (laws := [loss for loss in LAW_LOSSES if loss in losses]):
         raise UserError(
-            "loss=energy is validated by the energy score and other losses by the relative L2 error; sweep one"
+            f"loss={laws[0]} is validated by its own error and other losses by the relative L2 error; sweep one"
         )
     for request in requests:  # check all of them before the first is trained
         identify(model, task, request.config, {**fixed, **request.options})

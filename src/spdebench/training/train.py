@@ -20,7 +20,7 @@ from spdebench.data.generate import check_device, check_folder
 from spdebench.engines import is_out_of_memory
 from spdebench.errors import UserError, unknown
 from spdebench.models import OperatorModel
-from spdebench.models.features import Chunks, Prepared, fits, prepare_part, redrawn_part
+from spdebench.models.features import Chunks, Prepared, fits, flow_part, prepare_part, redrawn_part
 from spdebench.progress import Progress
 from spdebench.tasks import Task
 from spdebench.tasks.split import LEAST_SCORED, working_split
@@ -37,7 +37,7 @@ from spdebench.training.run import Run
 from spdebench.training.scoring import finish
 
 VALIDATION_DRAWS = 4
-"""Draws of the unseen noise by which loss=energy is validated; they are the same in all epochs."""
+"""Draws for each sample by which loss=energy and loss=flow are validated; they are the same in all epochs."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -273,13 +273,17 @@ def _data(
 ) -> tuple[Prepared, Prepared]:
     """Training and validation data on the device if they fit, else on the host.
 
-    With loss=energy their unseen noise is drawn: for the training part anew in each epoch, for validation once.
+    With loss=energy their unseen noise is drawn: for the training part anew in each epoch, for validation once. With
+    loss=flow times and states are, when the model is calibrated; a state and a target need as much as a feature.
     """
     cache = Path(execution.cache) if execution.cache else None
-    laws = options.loss == "energy"
-    draws = {task.train: options.draws, task.val: VALIDATION_DRAWS} if laws else {task.train: 0, task.val: 0}
-    place = model.device if fits(model, draws, execution.memory) else torch.device("cpu")
-    if laws:
+    draws = {"energy": (options.draws, VALIDATION_DRAWS), "flow": (3, 3 * VALIDATION_DRAWS)}.get(options.loss, (0, 0))
+    parts = dict(zip((task.train, task.val), draws, strict=True))
+    place = model.device if fits(model, parts, execution.memory) else torch.device("cpu")
+    if options.loss == "flow":
+        train_pairs = flow_part(model, task.train, 1, options.seed, place)
+        return train_pairs, flow_part(model, task.val, VALIDATION_DRAWS, options.seed, place)
+    if options.loss == "energy":
         train_part = redrawn_part(model, task.train, options.draws, options.seed, 0, place)
         return train_part, redrawn_part(model, task.val, VALIDATION_DRAWS, options.seed, None, place)
     train_data, val_data = (prepare_part(model, part, place=place, cache=cache) for part in (task.train, task.val))

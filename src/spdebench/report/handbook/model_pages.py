@@ -117,7 +117,7 @@ def _abilities(cls: type[OperatorModel]) -> str:
     tasks = ", ".join(
         TASK_TEXT[task] + (" (not in the paper)" if task in cls.added_inputs else "") for task in cls.inputs
     )
-    laws = "draws members by itself" if cls.generative else "with `loss=energy`" if learns_laws(cls) else "no"
+    laws = "draws members by itself" if cls.generative else f"with `loss={cls.law_loss}`" if learns_laws(cls) else "no"
     rows = [
         ["tasks", md(tasks)],
         ["the law of u, if part of the noise is seen ([why](../concepts/observation.md))", laws],

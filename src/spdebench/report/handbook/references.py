@@ -72,6 +72,11 @@ OF_MODELS: dict[str, tuple[str, ...]] = {
         "S. Gong et al., *Deep latent regularity network for modeling stochastic partial differential equations*, "
         "AAAI 2023",
     ),
+    "flow-fno": (
+        "Y. Lipman, R. T. Q. Chen, H. Ben-Hamu, M. Nickel, M. Le, *Flow matching for generative modeling*, ICLR 2023, "
+        "arXiv:2210.02747",
+        "G. Kerrigan, G. Migliorini, P. Smyth, *Functional flow matching*, 2023, arXiv:2305.17209",
+    ),
     "fno": (
         "Z. Li et al., *Fourier neural operator for parametric partial differential equations*, ICLR 2021, "
         "arXiv:2010.08895",
