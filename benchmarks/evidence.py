@@ -11,7 +11,7 @@ damped: power of the noise divided by 1 + (omega dt/2)^2, as by Crank-Nicolson w
 solver. Models see the damped noise: it is what acts on u. authors' step: Crank-Nicolson and explicit Euler. Models see
 the noise as it is drawn, as the authors' networks do; trees have the kernel of this step.
 
-step-kdv (three minutes): what the mean of the noise costs the regression of the step.
+step-kdv (three minutes): the regression of the step in a frame at rest, and in one that moves with the mean of u.
 
 lag: what it costs to see every increment a step late, as the authors' controlled differential equations do.
 
@@ -43,12 +43,14 @@ import torch
 from torch import Tensor
 
 from sizes import authors_phi42, best_filter, heat_gram, outside, relative, unseen, wave_gram
-from spdebench import Batch, Equation, Task, evaluate, generate, model, simulate, solve, train
+from spdebench import Equation, Task, evaluate, generate, simulate, solve, train
 from spdebench.equations import NSE, KdV, Phi41, Phi42, Phi43, Wave
 from spdebench.metrics import Scores
 from spdebench.metrics.sobolev import power
 from spdebench.models import MODELS
-from spdebench.tasks import TaskSpec
+from spdebench.models.step.choose import Search, Sizes, held_out
+from spdebench.models.step.choose import error as path_error
+from spdebench.models.step.rollout import Paths
 from spdebench.training import options_for
 from spdebench.training.identity import identify
 from spdebench.training.loop import Fit
@@ -289,18 +291,16 @@ def finish(fit: Fit) -> Fit:
 
 
 def step_on_kdv(folder: Path, n: int = 120) -> Iterator[dict[str, Any]]:
-    """Error of `step` on 20 new paths of KdV with cylindrical noise, as it is and without its mean over x."""
-    for j in (32, 64):
+    """Error of `step` on 20 new paths of KdV with cylindrical noise, in a frame at rest and in one that may move."""
+    for j in (32, 64, 128):
         eq = KdV(noise="cylindrical", truncation=j)
         out = simulate(eq, 0, range(n + 20))
-        calm = out.dw - out.dw.mean(-1, keepdim=True)
-        for label, dw, u in (
-            ("ours", out.dw, out.u),
-            ("noise without its mean", calm, solve(eq, out.u0, calm).float()),
-        ):
-            found = model("step", TaskSpec().setting(eq))
-            found.calibrate({"u0": u[:n, 0], "dw": dw[:n]}, u[:n])
-            value = relative(found.predict(Batch(u[n:, 0], dw[n:], (eq,))).double() - u[n:], u[n:].double())
+        fitted, val = held_out(Paths(out.u[:n], out.dw[:n]))
+        for label in ("frame at rest", "moving frame"):
+            search = Search(eq.grid, fitted, val, Sizes.of(eq.grid, fitted.frames, 50_000))
+            if label == "frame at rest":
+                search.velocity = ()
+            value = path_error(search.run().stepper, Paths(out.u[n:], out.dw[n:]))
             yield facts("step-kdv", label, eq, n, "step", value)
 
 

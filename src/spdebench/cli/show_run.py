@@ -12,7 +12,7 @@ from spdebench.display import cell
 from spdebench.errors import UserError
 from spdebench.metrics import LAW_METRICS
 from spdebench.models.step import StepModel
-from spdebench.models.step.report import residual_table, table
+from spdebench.models.step.report import residual_table, shifts_in_words, table
 from spdebench.report.figures.coefficients import plot_coefficients
 from spdebench.report.style import save
 from spdebench.training import open_run
@@ -38,6 +38,8 @@ def show_run(path: str, as_json: bool, picture: Path | None) -> None:
     if isinstance(model, StepModel):
         found = model.description
         facts |= {"plan": model.plan.label, "notes": found["notes"], "tried": found["tried"]}
+        if model.plan.velocity:
+            facts["frame"] = [f"moves by {shift}" for shift in shifts_in_words(model.plan.velocity)]
         rows = table(model)
         if model.draws_members:
             facts |= {"residual": model.residual().kind.label, "laws": found["laws"]}

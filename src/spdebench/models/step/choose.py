@@ -2,12 +2,12 @@
 
     error = mean over samples of |rollout - u| / |u| over t_1..t_T
 
-Forward selection: starting from u, dw, 1, u^2, u^3, every extension (a group of terms, the other form of products or
-derivatives, one more earlier frame, one more stage) is fitted on a few thousand rows; the best one is kept if it lowers
-the error by 15 %, and the search goes on from there. It ends as soon as the error is that of stored float32 values.
-The plan that wins is fitted once more on more rows. A fit whose path leaves the range of the training data is noted. It
-is chosen only if no nonlinear plan is stable, and if it is better than the linear one although such paths are continued
-with fewer stages.
+Forward selection: starting from u, dw, 1, u^2, u^3, every extension (a frame that moves with the mean of u, a group of
+terms, the other form of products or derivatives, one more earlier frame, one more stage) is fitted on a few thousand
+rows; the best one is kept if it lowers the error by 15 %, and the search goes on from there. It ends as soon as the
+error is that of stored float32 values. The plan that wins is fitted once more on more rows. A fit whose path leaves the
+range of the training data is noted. It is chosen only if no nonlinear plan is stable, and if it is better than the
+linear one although such paths are continued with fewer stages.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import ClassVar
 
 import torch
@@ -22,6 +23,7 @@ from torch import Tensor
 
 from spdebench.grids import Grid
 from spdebench.models.step.fit import Choice, Plan, fit
+from spdebench.models.step.frame import fit_velocity
 from spdebench.models.step.rollout import Paths, Stepper
 
 GAIN = 0.85
@@ -36,6 +38,8 @@ ENOUGH = 2e-7
 """An error at which nothing is left to find: that of values stored in float32."""
 ASTRAY = 2.0
 """A path whose relative error is larger has diverged, too."""
+FRAME_VALUES = 500_000
+"""Values of u from which the velocity of a moving frame is fitted."""
 FINALISTS = 4
 """Plans that are fitted on the larger number of rows until one is stable."""
 COARSE_RIDGES = (1e-12, 1e-8)
@@ -93,7 +97,7 @@ class Search:
         order = [best.plan, *sorted((p for p in self.tried if p != best.plan), key=lambda p: self.tried[p])]
         plans = [plan for plan in order[:FINALISTS] if math.isfinite(self.tried[plan])]
         if best.plan.groups:
-            plans.append(Plan(groups=()))
+            plans.append(Plan(groups=(), velocity=best.plan.velocity))
         final = best
         for plan in plans or [best.plan]:
             final = self._fit(plan, self.sizes.final_rows, self.sizes.final_paths, RIDGES, stable=self._stable)
@@ -168,6 +172,8 @@ class Search:
 
     def _extensions(self, plan: Plan) -> Iterator[tuple[str, Plan]]:
         """Plans with one thing more, by the name of that thing; what is cheap and often needed comes first."""
+        if self.velocity and not plan.velocity:
+            yield "frame", plan.having(velocity=self.velocity)
         names = ["noise", "gradients", *(["inverse"] if self.grid.dim < 3 else [])]
         later = [*(["means"] if self.grid.periodic else []), "time", "high"]
         for name in names:
@@ -183,6 +189,16 @@ class Search:
             if name not in plan.groups:
                 yield name, plan.having(groups=(*plan.groups, name))
         yield "products", plan.having(dealiased=not plan.dealiased)
+
+    @cached_property
+    def velocity(self) -> tuple[float, ...]:
+        """Of a moving frame in which one linear step is clearly better than at rest; () if there is none."""
+        if not self.grid.periodic:
+            return ()
+        rows = max(100, min(self.sizes.search_rows, FRAME_VALUES // math.prod(self.grid.points)))
+        blocks = self.train.blocks(self.grid, 0, None, rows, 1)
+        parts = [(fields["u"], fields["w"], target) for fields, target, _ in blocks]
+        return fit_velocity(self.grid, *(torch.cat(part) for part in zip(*parts, strict=True)))
 
     def _try(self, plan: Plan, base: Choice | None = None) -> Choice:
         """A fit for comparison; one with more stages than ``base`` goes on from it."""

@@ -22,6 +22,7 @@ import torch
 from torch import Tensor
 
 from spdebench.grids import Grid
+from spdebench.models.step.frame import Frame
 
 AXES = "xyz"
 Factor = tuple[str, str]
@@ -121,10 +122,18 @@ def moved(terms: Iterable[Term], lag: int) -> list[Term]:
 
 # --- evaluation ----------------------------------------------------------------------------------------------------
 class Dictionary:
-    """Evaluates terms on a grid, in one form of products and derivatives."""
+    """Evaluates terms on a grid, in one form of products and derivatives, in a frame at rest or in a moving one."""
 
-    def __init__(self, grid: Grid, *, dealiased: bool, difference: bool, device: torch.device | str = "cpu") -> None:
-        self.grid, self.device = grid, torch.device(device)
+    def __init__(
+        self,
+        grid: Grid,
+        *,
+        dealiased: bool,
+        difference: bool,
+        device: torch.device | str = "cpu",
+        frame: Frame | None = None,
+    ) -> None:
+        self.grid, self.device, self.frame = grid, torch.device(device), frame
         self.work = grid.with_points([2 * n for n in grid.points]) if dealiased else grid
         self.symbols = {op: s.to(self.device) for op, s in _symbols(grid, difference).items()}
         self.weight = grid.multiplicity(self.device)
@@ -170,6 +179,9 @@ class Dictionary:
     def _values(self, coefficients: Tensor, operator: str) -> Tensor:
         """A field, or a derivative of it, at the points of the working grid."""
         c = coefficients if not operator else coefficients * self.symbols[operator]
+        if self.frame is not None:  # without the mean
+            c = c.clone()
+            c.flatten(1)[:, 0] = 0.0
         c = self.grid.resize(c, self.work)
         if self.grid.periodic or not operator:
             return self.work.inverse(c)

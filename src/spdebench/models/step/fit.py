@@ -9,13 +9,14 @@ from __future__ import annotations
 import dataclasses
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import torch
 
 from spdebench.grids import Grid
 from spdebench.models.step.dictionary import Dictionary, Term, group, mixed, moved
+from spdebench.models.step.frame import Frame
 from spdebench.models.step.normal import Normal
 from spdebench.models.step.rollout import Map, Paths, Stage, Stepper
 
@@ -29,6 +30,7 @@ class Plan:
     difference: bool = False  # central differences, else spectral derivatives
     history: int = 0  # earlier frames
     stages: int = 1
+    velocity: tuple[float, ...] = field(default=(), metadata={"legacy": ()})  # of a moving frame: a, b for each axis
 
     def having(self, **changes: Any) -> Plan:
         return dataclasses.replace(self, **changes)
@@ -41,6 +43,8 @@ class Plan:
             words.append("de-aliased products" if self.dealiased else "pointwise products")
         if {"gradients", "inverse"} & set(self.groups):
             words.append("central differences" if self.difference else "spectral derivatives")
+        if self.velocity:
+            words.append("moving frame")
         if self.history:
             words.append(f"history {self.history}")
         if self.stages > 1:
@@ -58,7 +62,10 @@ class Plan:
         return list(dict.fromkeys(out))
 
     def dictionary(self, grid: Grid, device: torch.device) -> Dictionary:
-        return Dictionary(grid, dealiased=self.dealiased, difference=self.difference, device=device)
+        frame = None
+        if self.velocity:
+            frame = Frame(grid, torch.tensor(self.velocity, dtype=torch.float64, device=device).reshape(grid.dim, 2))
+        return Dictionary(grid, dealiased=self.dealiased, difference=self.difference, device=device, frame=frame)
 
 
 @dataclass
@@ -130,6 +137,9 @@ def normal_equations(plan: Plan, one: Map, stage: int, dictionary: Dictionary, p
     normal = Normal()
     width = (len(terms) + 4) * (2**grid.dim if plan.dealiased else 1)
     for fields, target, t in paths.blocks(grid, one.history, only, most, width):
+        if dictionary.frame is not None:
+            target = dictionary.frame.move(target, -dictionary.frame.shift(fields["u"], fields["w"]))
+            fields = dictionary.frame.aligned(fields)
         inner = one.predictions(dictionary, fields, t)
         normal.add(dictionary.columns(terms, inner, t), target)
     return System(terms, normal, grid.spectral_shape, paths.silent)

@@ -114,7 +114,7 @@ class StepModel(OperatorModel, name="step"):
         search = kind(grid, train, val, sizes, most_stages=config.stages, most_history=config.history)
         choice = search.run()
         content: dict[str, Any] = {
-            "plan": dataclasses.asdict(choice.plan),
+            "plan": spec.to_dict(choice.plan),
             "largest": search.limits[1],
             "error": choice.error,
             "notes": search.notes,
@@ -146,6 +146,9 @@ class StepModel(OperatorModel, name="step"):
         plan = spec.build(Plan, self.description["plan"], "the chosen plan")
         if not (1 <= plan.stages <= self.config.stages and 0 <= plan.history <= self.config.history):
             raise ValueError(f"{plan.stages} stages and {plan.history} earlier frames are beyond the configuration")
+        grid = self.setting.grid
+        if plan.velocity and not (grid.periodic and len(plan.velocity) == 2 * grid.dim):
+            raise ValueError(f"{len(plan.velocity)} velocities of a moving frame on a {grid.boundary} grid")
         return plan
 
     def residual(self) -> Residual:

@@ -11,6 +11,7 @@ several solver steps between two frames this is exact for u and dw, and the lead
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -19,6 +20,7 @@ from torch import Tensor
 from spdebench.errors import UserError
 from spdebench.grids import Grid
 from spdebench.models.regularity.schemes import linear_part, propagator, symbol_on
+from spdebench.models.step.dictionary import AXES
 from spdebench.models.step.fit import Plan, noise_terms, normal_equations
 from spdebench.models.step.normal import Normal
 from spdebench.models.step.rollout import Map, Paths
@@ -143,6 +145,12 @@ def residual_table(model: StepModel, modes: tuple[int, ...] = (0, 1, 2, 4, 8, 16
         for place, k in zip(places.tolist(), numbers.tolist(), strict=True)
         if k in modes
     ]
+
+
+def shifts_in_words(velocity: Sequence[float]) -> list[str]:
+    """How far a moving frame goes in one step, along each axis: '-0.06 <u> - 0.006 <dw> along x'."""
+    pairs = zip(velocity[::2], velocity[1::2], AXES, strict=False)
+    return [f"{a:.4g} <u> {'-' if b < 0 else '+'} {abs(b):.4g} <dw> along {axis}" for a, b, axis in pairs]
 
 
 def table(model: StepModel, modes: tuple[int, ...] = (0, 1, 2, 4, 8, 16, 32)) -> list[dict[str, Any]]:

@@ -65,7 +65,11 @@ class Map:
 
     def apply(self, dictionary: Dictionary, fields: dict[str, Tensor], t: Tensor | float) -> Tensor:
         """Coefficients of u_{n+1} from those of the fields of step n."""
-        return self.predictions(dictionary, fields, t)[f"v{len(self.stages)}"]
+        last, frame = f"v{len(self.stages)}", dictionary.frame
+        if frame is None:
+            return self.predictions(dictionary, fields, t)[last]
+        moved = self.predictions(dictionary, frame.aligned(fields), t)[last]
+        return frame.move(moved, frame.shift(fields["u"], fields["w"]))
 
 
 class Draws(Protocol):
