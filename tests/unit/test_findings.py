@@ -74,7 +74,7 @@ def test_a_section_is_replaced_and_the_others_stay():
     new = sections(page({"exchanged-metrics": found}, text))
     old = sections(text)
     assert {name for name in new if new[name] != old[name]} == {"exchanged-metrics"}
-    assert "1.0000 and the cross-correlation error 2.0000" in " ".join(new["exchanged-metrics"].split())
+    assert "1.0000 and the cross-correlation error is 2.0000" in " ".join(new["exchanged-metrics"].split())
 
 
 # --- laws behind the numbers --------------------------------------------------------------------------------------

@@ -88,17 +88,19 @@ def _below(group: Group, column: str) -> _Below | None:
 declare(
     Finding(
         name="floors",
-        title="Many published errors are smaller than the discretisation error of the data, and some than what the "
-        "noise allows.",
-        sentence="The data of Phi41 differ from the solution on a finer grid and step, for the same noise, by "
-        "{distance_a:.4f} at sigma 0.1 and {distance_b:.3f} at sigma 1. In all tables, without the columns whose noise "
-        "is aliased, {below:.0f} of {published:.0f} published relative L2 errors are smaller than this distance of "
-        "their data, and on {tied:.0f} of {problems:.0f} problems two or more are: their order says nothing about the "
-        "SPDE. {impossible:.0f} are smaller than the floor, the error of the best prediction from the noise that a "
-        "model is given: there the published data or targets must be others (NSE: the noise of the code).",
-        follows="A model below the discretisation error has fitted the numerical scheme. Print both numbers in each "
-        "column, call models within 1.2 of the floor or below the discretisation error equal, and use edition "
-        "`converged` to compare good models. `spdebench data card FILE` measures them for a dataset.",
+        title="Many published errors are smaller than the discretisation error of the data, and some are smaller "
+        "than the best possible error.",
+        sentence="For the same noise, the data of Phi41 differ from the solution on a finer grid and time step by "
+        "{distance_a:.4f} at sigma 0.1 and {distance_b:.3f} at sigma 1. In all tables, without the columns "
+        "with aliased noise, {below:.0f} of {published:.0f} published relative L2 errors are smaller than "
+        "this discretisation error of their data. On {tied:.0f} of {problems:.0f} problems two or more are "
+        "smaller, so their order says nothing about the SPDE. {impossible:.0f} are smaller than the floor, "
+        "the error of the best possible prediction from the given input; there the published data or "
+        "targets must be different from ours (for NSE: the noise of the code).",
+        follows="A model with an error below the discretisation error has fitted the numerical scheme. Print floor "
+        "and discretisation error in each column. Do not rank models whose errors are within a factor 1.2 of "
+        "the floor or below the discretisation error, and use edition `converged` to compare good models. "
+        "`spdebench data card FILE` measures both numbers for a dataset.",
         uses=("fresh data", "run records", "published numbers"),
         compute=floors,
     )

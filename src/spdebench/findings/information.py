@@ -63,15 +63,16 @@ def late_on_file(given: Sources, data: Dataset) -> Found:
 declare(
     Finding(
         name="late-noise",
-        title="The Euler step of the released NCDE models sees each increment of the noise one step late.",
+        title="The Euler step of the released NCDE models uses each increment of the noise one step late.",
         sentence="A model that does not see the increment that ends at t_n has an error of at least {least_a:.3f} at "
-        "sigma 0.1 and {least_b:.2f} at sigma 1, even if it knows the solution at t_(n-1); the solver itself, with "
-        "noise one step late, has {late_a:.3f} and {late_b:.2f}. The paper prints {ncdefno_a:g} and {ncdefno_b:g} for "
-        "NCDE-FNO, {ncde_a:g} and {ncde_b:g} for NCDE.",
-        follows="The slope of a piecewise linear control at a knot is taken from the left, so that an Euler step from "
-        "t_n uses the increment before t_n, the first one twice and the last one never (a Runge-Kutta step gives the "
-        "old one a weight of one eighth). Step over increments, z_(n+1) = z_n + f(z_n) dW_(n+1), and test causality "
-        "from both sides: an increment must change the frame at its end, and no frame before it.",
+        "sigma 0.1 and {least_b:.2f} at sigma 1, even if it knows the solution at t_(n-1). The solver "
+        "itself, with the noise one step late, has an error of {late_a:.3f} and {late_b:.2f}. The paper "
+        "prints {ncdefno_a:g} and {ncdefno_b:g} for NCDE-FNO, and {ncde_a:g} and {ncde_b:g} for NCDE.",
+        follows="The released code takes the slope of a piecewise linear control at a knot from the left. An Euler "
+        "step from t_n therefore uses the increment before t_n; the first increment is used twice and the "
+        "last one never (a Runge-Kutta step gives the old increment a weight of one eighth). Use the "
+        "increments directly, z_(n+1) = z_n + f(z_n) dW_(n+1), and test causality in both directions: an "
+        "increment must change the frame at its end, and no frame before it.",
         uses=("fresh data", "published numbers"),
         compute=late_noise,
         on_file=OnFile("On this file the solver with noise one step late has an error of {late:.4g}.", late_on_file),
@@ -105,13 +106,15 @@ def target(given: Sources) -> Found:
 declare(
     Finding(
         name="nspde-s",
-        title="The released code trains NSPDE-S on another target than the solution.",
-        sentence="On Phi42 with J = 128 the noise that a model is given, summed over five steps, allows an error of "
-        "{floor:.3f}. The paper's search over NSPDE-S prints {low:g} to {high:g} for this J, {below:.0f} of "
-        "{count:.0f} values below that, and its main table {main:g}.",
-        follows="The loader yields (u0, xi, a, u) and the loop reads (u0, xi, u, a): the network learns the "
-        "renormalisation field a, with |u| as an input. Compute the floor of what a model is given before training; an "
-        "error below it points to a leak or to another target. Pass batches by name, not by position.",
+        title="The released code trains NSPDE-S on a target other than the solution.",
+        sentence="On Phi42 with J = 128 the input contains only the sums of the noise over five solver steps, and "
+        "the smallest possible error is {floor:.3f}. The paper's hyper-parameter search for NSPDE-S prints "
+        "{low:g} to {high:g} for this J ({below:.0f} of {count:.0f} values are below the smallest possible "
+        "error), and its main table prints {main:g}.",
+        follows="The data loader yields (u0, xi, a, u), but the training loop reads (u0, xi, u, a): the network "
+        "learns the renormalisation field a, with |u| as an input. Compute the floor (the smallest possible "
+        "error for the given input) before training; an error below it points to a leak or to a wrong "
+        "target. Pass the fields of a batch by name, not by position.",
         uses=("fresh data", "published numbers"),
         compute=target,
     )

@@ -78,12 +78,12 @@ declare(
     Finding(
         name="batch-metrics",
         title="Averaging the distributional metrics over batches of 20 makes them two to three times as large.",
-        sentence="For one and the same prediction (Phi41 without its modes |k| > 8) the average over batches of 20 is "
-        "{acf_ratio:.1f} times the value on all 180 test samples for the ACF error, {corr_ratio:.1f} times for the "
-        "cross-correlation error and {sigw1_ratio:.1f} times for Sig-W1.",
-        follows="These metrics compare laws; with few samples they measure the sampling error. Compute them once on "
-        "the whole test part, print the value of an independent ensemble of the same size, and do not compare values "
-        "from different batch sizes.",
+        sentence="For the same prediction (Phi41 without its modes |k| > 8) the average over batches of 20 is "
+        "{acf_ratio:.1f} times the value on all 180 test samples for the ACF error, {corr_ratio:.1f} times "
+        "for the cross-correlation error and {sigw1_ratio:.1f} times for Sig-W1.",
+        follows="These metrics compare distributions; with few samples they measure the sampling error. Compute them "
+        "once on the whole test part, print the value of an independent ensemble of the same size, and do "
+        "not compare values from different batch sizes.",
         uses=("fresh data",),
         compute=batches,
         on_file=OnFile(
@@ -112,13 +112,13 @@ def axes(given: Sources) -> Found:
 declare(
     Finding(
         name="exchanged-metrics",
-        title="The released evaluation exchanges the ACF error and the cross-correlation error for some models.",
+        title="The released evaluation swaps the ACF error and the cross-correlation error for some models.",
         sentence="For the same prediction (Phi41 without its modes |k| > 1) the ACF error is {acf:.4f} and the "
-        "cross-correlation error {corr:.4f}; with time as the last axis the same functions return "
+        "cross-correlation error is {corr:.4f}. If time is the last axis, the same functions return "
         "{acf_x:.4f} and {corr_x:.4f}.",
         follows="FNO, NSPDE and WNO store time last, the other models store it first, and the evaluation expects it "
-        "first: a column of the table mixes two quantities. Name the axes of an array, check its shape on entry, and "
-        "do not compare these two columns between models.",
+        "first, so a column of the table mixes two quantities. Name the axes of an array, check its shape on "
+        "entry, and do not compare these two columns between models.",
         uses=("fresh data",),
         compute=axes,
     )
@@ -152,11 +152,10 @@ declare(
     Finding(
         name="printed-twice",
         title="The paper prints different errors for the same model on the same data.",
-        sentence="Of {both:.0f} relative L2 errors that stand in two tables, {apart:.0f} differ by more than 10 %, the "
-        "largest by a factor of {largest:.0f}.",
-        follows="The spread between two tables is far larger than the printed standard deviations. Train several "
-        "seeds, state the spread over them, and keep one record from "
-        "which all tables are computed.",
+        sentence="Of {both:.0f} relative L2 errors that appear in two tables, {apart:.0f} differ by more than 10 %, "
+        "the largest by a factor of {largest:.0f}.",
+        follows="The difference between two tables is far larger than the printed standard deviations. Train several "
+        "seeds, state the spread over them, and keep one record from which all tables are computed.",
         uses=("published numbers",),
         compute=twice,
     )

@@ -85,12 +85,13 @@ declare(
         name="kdv",
         title="The released solver of KdV with cylindrical noise loses most of the noise and a quarter of the paths.",
         sentence="At J = 32, 64, 128 and 256, {lost_32:.0%}, {lost_64:.0%}, {lost_128:.0%} and {lost_256:.0%} of the "
-        "paths are not finite or exceed 20 at T (200 steps, dispersion 0.1), and the Crank-Nicolson step leaves "
-        "{left_32:.0%}, {left_64:.0%} and {left_128:.1%} of the power of the noise for J = 32, 64 and 128.",
-        follows="Data in which J hardly matters (FNO: {published_32:g} at J = 32 and {published_256:g} at J = 256) do "
-        "not test how models deal with rough noise. Check E|u(T)|^2 = |u_0|^2 + sigma^2 Tr(Q) T, which holds exactly "
-        "for KdV, before training, and count the paths that are dropped. Our edition `paper` puts the noise in as an "
-        "impulse, which keeps that law.",
+        "paths are not finite or exceed 20 at T (200 steps, dispersion 0.1). The Crank-Nicolson step keeps "
+        "only {left_32:.0%}, {left_64:.0%} and {left_128:.1%} of the power of the noise for J = 32, 64 and "
+        "128.",
+        follows="If J hardly changes the data (FNO: {published_32:g} at J = 32 and {published_256:g} at J = 256), "
+        "they do not test how models deal with rough noise. Before training, check E|u(T)|^2 = |u_0|^2 + "
+        "sigma^2 Tr(Q) T, which holds exactly for KdV, and count the paths that are dropped. Our edition "
+        "`paper` adds the noise as an impulse, which preserves this law.",
         uses=("fresh data", "formulas", "published numbers"),
         compute=kdv,
         on_file=OnFile(
@@ -138,15 +139,16 @@ def nse_on_file(given: Sources, data: Dataset) -> Found:
 declare(
     Finding(
         name="nse",
-        title="The text and the code of NSE have different noise, and with that of the code the truncation J means "
-        "nothing.",
-        sentence="The text's eigenvalues exp(-alpha |k|^2) give Var dW/dt = {text_64:.0f} at J = 64, of which "
-        "{hidden_text_64:.0%} lies in modes that the stored 16 x 16 points do not resolve; those of the code, "
-        "exp(-alpha |2 pi k|^2), give {code_64:.1f} at every J and {hidden_code_64:.0e} beyond those points.",
-        follows="With the spectrum of the code all columns J = 32 to 256 are the same problem (DLR-Net: {dlr_32:g} and "
-        "{dlr_256:g}); with that of the text a model on 16 x 16 points is not told most of the noise, and no error "
-        "can be small. Choose `spectrum=reference` for a well-posed problem, or store the noise on the grid of the "
-        "solver.",
+        title="The text and the code of NSE have different noise, and with the noise of the code the truncation J "
+        "has no effect.",
+        sentence="The eigenvalues of the text, exp(-alpha |k|^2), give Var dW/dt = {text_64:.0f} at J = 64, and "
+        "{hidden_text_64:.0%} of it lies in modes that the stored 16 x 16 points do not resolve. The "
+        "eigenvalues of the code, exp(-alpha |2 pi k|^2), give {code_64:.1f} at every J, and only a "
+        "fraction of {hidden_code_64:.0e} is not resolved.",
+        follows="With the spectrum of the code all columns J = 32 to 256 are the same problem (DLR-Net: {dlr_32:g} "
+        "and {dlr_256:g}). With the spectrum of the text, most of the noise is missing from the input on 16 "
+        "x 16 points, and no error can be small. Choose `spectrum=reference` for a well-posed problem, or "
+        "store the noise on the grid of the solver.",
         uses=("formulas", "published numbers"),
         compute=nse,
         on_file=OnFile(
@@ -185,13 +187,13 @@ def aliasing_on_file(given: Sources, data: Dataset) -> Found:
 declare(
     Finding(
         name="aliasing",
-        title="At J = 256 the noise is aliased on 128 points: the difficulty of that column comes from the grid.",
+        title="At J = 256 the noise is aliased on 128 points, which makes this column of the tables difficult.",
         sentence="From J = 128 to J = 256 the standard deviation of Phi41 at sigma 1 grows from {paper_128:.3f} to "
-        "{paper_256:.3f} on 128 points, and not at all where the grid resolves the noise ({converged_128:.3f} and "
-        "{converged_256:.3f}).",
-        follows="High harmonics land on low ones and double their power, so that J = 256 is another equation and not a "
-        "finer noise. Keep J below the number of points, or take `edition=converged`; do not read the column J = 256 "
-        "as a test of roughness.",
+        "{paper_256:.3f} on 128 points. It does not grow if the grid resolves the noise "
+        "({converged_128:.3f} and {converged_256:.3f}).",
+        follows="High harmonics alias onto low ones and double their power, so J = 256 is a different equation and "
+        "not the same equation with finer noise. Keep J below the number of points, or use "
+        "`edition=converged`. Do not read the column J = 256 as a test of rough noise.",
         uses=("fresh data",),
         compute=aliasing,
         on_file=OnFile(

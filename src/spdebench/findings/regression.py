@@ -100,10 +100,11 @@ declare(
         "after about a second of fitting on 70 samples; the best published network has {best_a:g} and {best_b:g}. In "
         "the run records its error is smaller than that of every network, ours or published, on {ahead:.0f} of "
         "{problems:.0f} problems; the table shows one problem of each group, and all on which a network is better.",
-        follows="The data hold every step of the solver, the whole noise and every point. Then the next frame is a "
-        "function of the last one and of one increment, and the task is to identify that function. Report `step` in "
-        "every table ([models.md](models.md) says where it fails, and why). To ask more of a network, store "
-        "frames far apart, hide part of the noise, or test on other grids, horizons and noise levels.",
+        follows="The data contain every time step of the solver, all of the noise and every grid point. The next "
+        "frame is then a function of the previous frame and one noise increment, and the task is to identify "
+        "this function. Report `step` in every table ([models.md](models.md) explains where it fails, and "
+        "why). For a harder test of a network, store frames that are far apart, hide part of the noise, or "
+        "test on other grids, horizons and noise levels.",
         uses=("fresh data", "run records", "published numbers"),
         compute=step,
         on_file=OnFile(
@@ -135,14 +136,17 @@ declare(
     Finding(
         name="regression",
         title="Linear regression on ten features beats the published networks if the features use the kernel of the "
-        "scheme that made the data.",
-        sentence="At sigma 0.1 `linear` has {linear_generator_a:.1e} and `trees` {trees_generator_a:.1e} (published "
-        "best: {best_a:g}); at sigma 1 {linear_generator_b:.1e} and {trees_generator_b:.1e} (published best: "
-        "{best_b:g}). With the exact heat kernel, which is all that real data allow, they have "
-        "{linear_exact_a:.2g} and {trees_exact_a:.2g}, and {linear_exact_b:.2g} and {trees_exact_b:.2g}.",
-        follows="These problems are nearly linear in the noise, and DLR-Net and NORS are given the same kernel. Rank "
-        "models that know the kernel of the generator apart from the others, and show the linear regression next to "
-        "them: the distance to it is what a network has learned of the nonlinearity.",
+        "scheme that generated the data.",
+        sentence="At sigma 0.1 the error of `linear` is {linear_generator_a:.1e} and that of `trees` is "
+        "{trees_generator_a:.1e} (best published network: {best_a:g}). At sigma 1 the errors are "
+        "{linear_generator_b:.1e} and {trees_generator_b:.1e} (best published network: {best_b:g}). For "
+        "real data the kernel of the scheme is unknown, and only the exact heat kernel can be used; with it "
+        "the errors are {linear_exact_a:.2g} and {trees_exact_a:.2g} at sigma 0.1, and {linear_exact_b:.2g} "
+        "and {trees_exact_b:.2g} at sigma 1.",
+        follows="These problems are nearly linear in the noise, and DLR-Net and NORS use the same kernel of the "
+        "scheme. Rank models that know this kernel separately from the others, and show the linear "
+        "regression next to them: the difference to it shows how much of the nonlinearity a network has "
+        "learned.",
         uses=("fresh data", "published numbers"),
         compute=regression,
     )
@@ -176,11 +180,12 @@ declare(
     Finding(
         name="mean",
         title="The published NRDE and DeepONet are no better than the mean of the training data.",
-        sentence="Predicting the mean path, whatever the noise is, has an error of {mean_a:.3f} at sigma 0.1 and "
-        "{mean_b:.3f} at sigma 1 ({mean_code_a:.3f} and {mean_code_b:.3f} with the drift of the authors' code); the "
-        "paper prints {nrde_a:g} and {nrde_b:g} for NRDE, {deeponet_a:g} and {deeponet_b:g} for DeepONet.",
-        follows="A relative error is small wherever a fixed initial datum fills the denominator. Print the error of "
-        "the mean under every table; a model that does not beat it has not used its input.",
+        sentence="A prediction that ignores the noise and always returns the mean path has an error of {mean_a:.3f} "
+        "at sigma 0.1 and {mean_b:.3f} at sigma 1 ({mean_code_a:.3f} and {mean_code_b:.3f} with the drift "
+        "of the authors' code). The paper prints {nrde_a:g} and {nrde_b:g} for NRDE, and {deeponet_a:g} and "
+        "{deeponet_b:g} for DeepONet.",
+        follows="A relative error is small if a fixed initial condition dominates the denominator. Print the error "
+        "of the mean under every table; a model that does not beat it has not used its input.",
         uses=("fresh data", "published numbers"),
         compute=mean,
         on_file=OnFile(

@@ -82,18 +82,21 @@ def networks_here(device: str) -> dict[str, float]:
 declare(
     Finding(
         name="speed",
-        title="With a large batch the solver is about as fast on a GPU as the networks at batch 100, except for NSE; "
+        title="On a GPU the solver with a large batch is about as fast as the networks at batch 100, except for NSE; "
         "at batch 100 it is slower.",
-        sentence="On an H200 at batch 100 Phi41 takes {phi41_small:.2g} ms per sample with the solver and "
-        "{phi41_low:.2g} to {phi41_high:.2g} ms with the networks; with 100,000 samples at once the solver takes "
-        "{phi41_large:.1g} ms, noise included, less than any network at batch 100. NSE takes {nse_large:.2g} ms at "
-        "20,000 samples, and its networks {nse_low:.2g} to {nse_high:.2g} ms at batch 100. With 100,000 samples of "
-        "Phi41 the networks take {gpu_low:.1f} to {gpu_high:.0f} times as long as the solver on the same H200, on one "
-        "core of a processor {here_low:.0f} to {here_high:.0f} times (it varies with the machine and its load).",
-        follows="The published speed-ups of 22 (Phi41) and 270 (Phi42) divide the time of a solver that runs sample by "
-        "sample on a processor by that of a network in batches on a GPU. Time both on one device at the same batch. "
-        "The solver's time at batch 100 is the launch of its steps and does not grow with the batch. "
-        "`spdebench findings speed --device cuda` measures networks and solver at 100,000 samples.",
+        sentence="On an H200 at batch 100, one sample of Phi41 takes {phi41_small:.2g} ms with the solver and "
+        "{phi41_low:.2g} to {phi41_high:.2g} ms with the networks. With 100,000 samples at once the solver "
+        "takes {phi41_large:.1g} ms per sample, including the noise, which is less than any network at "
+        "batch 100. For NSE the solver takes {nse_large:.2g} ms with 20,000 samples at once, and the "
+        "networks take {nse_low:.2g} to {nse_high:.2g} ms at batch 100. With 100,000 samples of Phi41 the "
+        "networks take {gpu_low:.1f} to {gpu_high:.0f} times as long as the solver on the same H200, and "
+        "{here_low:.0f} to {here_high:.0f} times as long on one CPU core (this varies with the machine and "
+        "its load).",
+        follows="The published speed-ups of 22 (Phi41) and 270 (Phi42) compare a solver that runs sample by sample "
+        "on a CPU with a network that runs in batches on a GPU. Time both on one device at the same batch "
+        "size. At batch 100 the time of the solver is dominated by kernel launches and does not grow with "
+        "the batch. `spdebench findings speed --device cuda` measures networks and solver at 100,000 "
+        "samples.",
         uses=("run records", "times measured here"),
         compute=speed,
         quick=False,
