@@ -60,13 +60,13 @@ def _counted(every: Sequence[PublishedComparison], wanted: int) -> list[str]:
     lines.append(
         f"{len(every) - times - above.total()} lie at or below the published mean + 2 s.d. ({far} of them below a "
         f"quarter of the mean); {above.total()} lie above it, {silent} of them unexplained and {partly} explained in "
-        f"part; {times} are inference times, which were measured on other devices and are not compared."
+        f"part. {times} are inference times, which were measured on other devices and are not compared."
     )
     main = [s for s in every if s.entry.cell.metric == MAIN]
     if ratios := [r for s in main if (r := s.entry.ratio) and math.isfinite(r)]:
         lines.append(
-            f"Of the relative L2 errors, {sum(not s.above for s in main)} of {len(main)} lie at or below; ours / "
-            f"published is {statistics.geometric_mean(ratios):.2g} in the geometric mean."
+            f"Of the {len(main)} relative L2 errors, {sum(not s.above for s in main)} lie at or below; the geometric "
+            f"mean of ours / published is {statistics.geometric_mean(ratios):.2g}."
         )
     return lines
 
@@ -134,13 +134,13 @@ def _beaten(tables: Sequence[Filled]) -> list[str]:
         "Regression without a network (`linear` or `trees`, with the exact kernel) has a smaller error than every "
         f"trained model on {sum(p.ahead for p in known)} of {len(known)} problems (data and task): "
         f"{', '.join(counts)}.",
-        "Rows of `linear`, `trees`, DLR-Net and NORS with the generator's kernel are not counted: they are given the "
-        "linear part of the scheme that made the data, which is unknown for real data.",
+        "Rows of `linear`, `trees`, DLR-Net and NORS with the generator's kernel are not counted: they use the linear "
+        "part of the numerical scheme that generated the data, which is unknown for real data.",
     ]
     if solved:
         lines.append(
-            f"On {solved.total()} of the {len(known)} problems ({level}) regression is at the floor, within 1.2 of the "
-            "smallest error that what a model is given allows, and no model can be ahead of it; on "
-            f"{equal} of these a trained model is at the floor too."
+            f"On {solved.total()} of the {len(known)} problems ({level}) the error of the regression is within a "
+            "factor 1.2 of the floor, the smallest possible error for the given input, so no model can be better; on "
+            f"{equal} of these problems the error of a trained model is at the floor too."
         )
     return lines

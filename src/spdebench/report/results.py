@@ -26,33 +26,34 @@ COMMAND = "spdebench results --out docs/results.md --csv docs/results.csv --read
 INTRODUCTION = f"""\
 # Results
 
-Written by `{COMMAND}`
+This page was written by `{COMMAND}`
 from the run records in `results/`; do not edit it.
-Ours: mean ± s.d. over training seeds (number of seeds). Published: the paper's mean ± s.d. Ratio: ours / published.
-Data are in edition `paper`, the grid, step and scheme of the paper's text, unless a table says otherwise."""
+Our numbers are the mean ± s.d. over training seeds (number of seeds in brackets); published numbers are the paper's
+mean ± s.d.; the ratio is ours / published. Unless a table says otherwise, the data are in edition `paper`: the grid,
+time step and scheme of the paper's text."""
 
 READING = """\
-A cell is *ours / published*; `*` marks a number above the published mean + 2 s.d., `†` an error at the floor.
+A cell shows *ours / published*; `*` marks a number above the published mean + 2 s.d., `†` an error at the floor.
 [results.csv](results.csv) has one line per number, with ratios, seeds, parameters and the hashes of the runs; the site
 (`spdebench report`) links each number to its runs. *ms*: inference time per sample at batch 100, with the noise already
-on the device, measured once: differences of 10 % mean nothing. *speed*: the solver's time divided by the model's, both
-on that device at that batch; a larger batch favours the solver (phi41: 0.0008 ms per sample at 100,000,
-`spdebench bench data`). Reference rows without a published number:
+on the device, measured once, so that differences of 10 % are not significant. *speed*: the solver's time divided by
+the model's time on the same device at the same batch size; a larger batch favours the solver (phi41: 0.0008 ms per
+sample at 100,000, `spdebench bench data`). These reference rows have no published number:
 
-- `mean`: the mean of the training part; `linear`, `trees`: linear regression on the solution of the linear equation
-  and on its trees, with the exact kernel of the equation.
-- `generator's kernel` (linear, trees, DLR-Net, NORS): the model is given the linear part of the scheme that made the
-  data, which is unknown for real data. Such rows are not ranked.
-- `solver`: the solver that made the data, given what a model is given: its error is rounding, or comes from steps and
-  points that are not stored or not given.
-- `solver vs fine reference`: distance of the data to the solution with the same noise on a finer grid and step, the
-  solver's true error. A model with a smaller error has fitted the numerical scheme.
+- `mean`: the mean of the training data; `linear`, `trees`: linear regression on the solution of the linear equation,
+  or on products and integrals of it, with the exact kernel of the equation.
+- `generator's kernel` (linear, trees, DLR-Net, NORS): the model uses the linear part of the numerical scheme that
+  generated the data, which is unknown for real data. Such rows are not ranked.
+- `solver`: the solver that generated the data, with the same input as a model. Its error is rounding, or comes from
+  time steps and grid points that are not part of the input.
+- `solver vs fine reference`: distance of the data to the solution with the same noise on a finer grid and time step,
+  the discretisation error of the data. A model with a smaller error has fitted the numerical scheme.
 - `independent ensemble`: other samples of the same law.
 
-Below the numbers stand three numbers of each problem. *floor*: the error of the best possible prediction from what a
-model is given; what storage and sub-sampling drop of the noise is drawn many times. *nonlinearity*: the error of
-`linear` with the exact kernel. *identifiability*: the error of `step`. An error within 1.2 of the floor cannot be
-improved, and no such model is ahead of another."""
+Below each table there are three reference errors of each problem. *floor*: the error of the best possible prediction
+from the input of a model; to estimate it, the part of the noise that is not in the input is drawn many times.
+*nonlinearity*: the error of `linear` with the exact kernel. *identifiability*: the error of `step`. Errors within a
+factor 1.2 of the floor cannot be improved; models with such errors are not ranked against each other."""
 
 
 def page(records: Records, known: Iterable[Explanation] | None = None) -> str:
@@ -188,7 +189,7 @@ def _converged(records: Records) -> list[list[str]]:
         for e in f.entries
         if e.values
     ]
-    about = "The same equations with the same noise on finer grids and steps; published numbers are of edition `paper`."
+    about = "The same equations and noise on finer grids and time steps; the published numbers are for edition `paper`."
     return [["## Edition converged", about, md_table(["table", "cell", "ours", "published"], rows)]] if rows else []
 
 

@@ -116,18 +116,18 @@ TABLE = Table(
     leaderboard=True,
     edition="converged",
     notes=(
-        "Data: edition converged, noise constant on stored intervals, 1200 samples of seed 0 in blocks of 20, of which "
-        "14 are for training, 3 for validation and 3 for the test. 'spdebench suite core' prints the problems.",
-        "linear, trees and DLR-Net know the linear part of the equation and are given its exact kernel.",
+        "Data: edition converged, noise constant on stored intervals, 1200 samples of seed 0 in blocks of 20 (14 for "
+        "training, 3 for validation and 3 for the test). 'spdebench suite core' prints the problems.",
+        "linear, trees and DLR-Net use the exact kernel of the linear part of the equation.",
         f"Networks: {EPOCHS} epochs of Adam with batches of 20 and a cosine schedule, one configuration per model for "
-        "all problems; weights are chosen on validation, and so is the learning rate, among "
-        f"{', '.join(f'{rate:g}' for rate in LEARNING_RATES)} after {PILOT_EPOCHS} epochs with seed 0: the same effort "
-        "for each model and problem.",
+        "all problems. Weights and learning rate are selected by validation error; the learning rate is one of "
+        f"{', '.join(f'{rate:g}' for rate in LEARNING_RATES)}, selected after {PILOT_EPOCHS} epochs with seed 0. The "
+        "effort is the same for each model and problem.",
         "sigma x2, u0 x2 (its random part), J x2, grid x2: the samples of the test part with the same realisation of "
-        "the noise, for models trained on the problem as it is. horizon x2: twice the horizon with fresh noise. A cell "
-        "is missing where a model works on its own grid or for its own number of frames only.",
-        "sigma x2 does not test a model: it is given xi and not sigma xi, so its inputs are those of the test part. "
-        "Its error is about the distance between the solutions with sigma and with 2 sigma, and no model is marked as "
-        "the best there.",
+        "the noise, for models trained on the original problem. horizon x2: twice the horizon with new noise. A cell "
+        "is missing if a model works only on its own grid or for its own number of frames.",
+        "sigma x2 does not test a model: the input is xi and not sigma xi, so it is the same as in the test part. The "
+        "error is about the distance between the solutions with sigma and with 2 sigma, and no model is marked as the "
+        "best there.",
     ),
 )

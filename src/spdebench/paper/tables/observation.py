@@ -117,24 +117,24 @@ TABLE = Table(
     edition="converged",
     draw=("spdebench plot observation",),
     notes=(
-        "Data: problems of the core suite, 1200 samples of seed 0 in blocks of 20, of which 14 are for training, 3 for "
-        "validation and 3 for the test. seen=K: a model is given u0 and the noise that truncation K keeps; seen=0: u0 "
-        "alone; seen=J: all noise, where one u is the answer.",
+        "Data: problems of the core suite, 1200 samples of seed 0 in blocks of 20 (14 for training, 3 for validation "
+        "and 3 for the test). seen=K: the input is u0 and the noise modes of truncation K; seen=0: u0 alone; seen=J: "
+        "all of the noise, which determines u.",
         f"Truth: {MEMBERS[1]} members of the law for each of the 180 inputs of the test part ({MEMBERS[2]} in two "
         "dimensions); with seen=J the sample itself. Every law is scored by 64 predicted members for each input.",
         SKILL_NOTE,
         f"Networks: {EPOCHS} epochs of Adam with batches of 20, a cosine schedule and the configurations of the table "
-        "core. With seen=K below J the unseen noise is filled with fresh white noise and the loss is the energy score "
-        f"of {DRAWS} draws (loss=energy draws={DRAWS}); with seen=J the loss is the relative L2 error. What differs "
-        f"from the table core: {EPOCHS} epochs and not 300, and no pilots: the learning rates are "
+        "core. With seen=K below J the unseen noise is replaced by new random numbers and the loss is the energy score "
+        f"of {DRAWS} draws (loss=energy draws={DRAWS}); with seen=J the loss is the relative L2 error. Differences "
+        f"from the table core: {EPOCHS} epochs instead of 300, and no search for the learning rate, which is "
         + ", ".join(f"{rate:g} ({title(model)})" for model, rate in LEARNING_RATES.items())
-        + ", which the pilots of core have chosen on phi41.",
-        f"{DRAWN.removeprefix(', ')}: the network that was trained with seen=J is given noise whose unseen part is "
-        "drawn from its true law. It has seen more than the other rows and knows the law of the noise; therefore "
-        "it is not ranked.",
-        f"{TRUE_LAW}: an independent ensemble of 64 further members, the floor of every score. conditional mean: their "
-        "mean as one answer. Climatology and rows of the true law are not ranked. Errors of mean and standard "
-        "deviation of a finite number of members are above 0 also for the true law. The nominal coverage of 64 members "
-        "is 0.908.",
+        + ", as selected for phi41 in the table core.",
+        f"{DRAWN.removeprefix(', ')}: a network that was trained with seen=J; at test time the unseen part of its "
+        "input is drawn from its true law. It was trained on more information than the other rows and knows the law of "
+        "the noise, and is therefore not ranked.",
+        f"{TRUE_LAW}: an independent ensemble of 64 further members, the best possible value of every score. "
+        "conditional mean: their mean as a single prediction. Climatology and rows of the true law are not ranked. "
+        "Errors of mean and standard deviation of a finite number of members are above 0 also for the true law. The "
+        "nominal coverage of 64 members is 0.908.",
     ),
 )

@@ -34,11 +34,12 @@ TABLE = Table(
     title="Phi41, periodic boundary, J = 128, xi -> u: models in two forms and with two kernels",
     wants=with_reference_rows((*FORMS, *KERNELS)),
     notes=(
-        "published form: the architecture that has the paper's parameter count, trained as all others are; 'spdebench "
-        "show MODEL' says what differs (for wno only the units). The mistakes of the public code in data and targets "
-        "are not copied. Models whose two forms are one function (fno, dlr-net, nors) or that have one form are left "
-        "out.",
+        "published form: the architecture with the paper's parameter count, trained like all others; 'spdebench show "
+        "MODEL' prints the differences (for wno only the normalisation). Errors of the public code in data and targets "
+        "are not reproduced. Models with only one form, or whose two forms are the same function (fno, dlr-net, nors), "
+        "are left out.",
         "DLR-Net, linear, trees: integrals with the exact heat kernel, or with the step of the solver that made the "
-        "data (generator's kernel). On real data that step is unknown; the difference shows what knowing it is worth.",
+        "data (generator's kernel). On real data that step is unknown; the difference shows the advantage of knowing "
+        "it.",
     ),
 )

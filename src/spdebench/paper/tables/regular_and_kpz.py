@@ -35,11 +35,11 @@ TABLE = Table(
     notes=(
         "KdV: 128 points; the paper has 128 and 256 and does not say which it shows.",
         "KPZ: coupling 0.5 as in the table, which does not say sigma; both 0.1 and 1 are shown. The counter-term is "
-        "the printed one (renormalisation=paper), twice the Ito correction: h drifts by a known amount, which fills "
-        "the denominator of the relative error, so that errors fall as J grows.",
+        "the printed one (renormalisation=paper), twice the Ito correction: h has a known drift, which dominates the "
+        "denominator of the relative error, so that errors decrease as J grows.",
         "NSE: for (u0, xi) -> u the varying part of the initial vorticity has full size (kappa 1), as in the text.",
         "NSE, spectrum of the code: noise exp(-alpha |2 pi k|^2) and initial variance as in the authors' code, which "
-        "made the published figures; compare those of NSE above with these. With the text's exp(-alpha |k|^2) the "
-        "stored 16 x 16 points do not resolve most of the noise.",
+        "produced the published numbers; compare the published numbers of NSE above with these. With the text's "
+        "exp(-alpha |k|^2) the stored 16 x 16 points do not resolve most of the noise.",
     ),
 )

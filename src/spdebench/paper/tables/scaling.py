@@ -60,7 +60,8 @@ TABLE = Table(
         )
     ),
     notes=(
-        "Samples: one set of 12,000; smaller training parts lie in larger ones, the test part of n samples is n/5.",
+        "Samples: one set of 12,000; smaller training parts are subsets of larger ones; for n samples the "
+        "test part has n/5.",
         "Size: W is width (NSPDE: hidden channels), D is depth: layers, NSPDE's Picard iterations, DeepONet's branch "
         "and trunk depth (4 and 3; half of 3 is taken as 2). Base sizes are those of sigma 1: W = 128, 32, 32, 8.",
         "Size: on the 1200 samples of the main table, split 70:15:15; the paper's base figures are those of its main "
