@@ -136,7 +136,7 @@ def new_folder(folder: Path, overwrite: bool = False) -> Iterator[Path]:
     As `replacing_folder`, but what goes wrong is one line.
     """
     if folder.is_symlink() or (folder.exists() and not (overwrite and folder.is_dir())):
-        raise UserError(f"{folder} is there already; choose another --out, or replace a folder with --overwrite")
+        raise UserError(f"{folder} already exists; choose another --out, or replace a folder with --overwrite")
     try:
         with replacing_folder(folder) as fresh:
             yield fresh

@@ -224,7 +224,7 @@ def test_the_command_refuses_it_in_one_line(copy, capsys):
         (("make", "tiny", "--out", "x", "--only", "phi4"), "unknown problem of the suite tiny 'phi4'"),
         (("make", "tiny", "--out", "x", "-n", 2), "n must be between 3 and 100000, got 2"),
         (("make", "tiny", "--out", "x", "--seen", 8), "seen must be between 0 and J-1 = 7, got 8"),
-        (("make", "tiny", "--out", "inputs"), "inputs is there already"),
+        (("make", "tiny", "--out", "inputs"), "inputs already exists"),
     ],
 )
 def test_mistakes_of_making_are_one_line(place, words, message, capsys, monkeypatch):
@@ -238,7 +238,7 @@ def test_mistakes_of_predicting_are_one_line(place, tmp_path, capsys, monkeypatc
     run, law = sorted(Path("runs").iterdir(), key=lambda path: sb.open_run(path).spec.task_spec.seen is not None)
     predict = ("challenge", "predict", "inputs", "--card", "card.toml", "--out")
     assert "small letters" in refused(capsys, *predict, "My_Method", "--run", run)
-    assert "my-method is there already" in refused(capsys, *predict, "my-method", "--run", run)
+    assert "my-method already exists" in refused(capsys, *predict, "my-method", "--run", run)
     assert "are both for phi41" in refused(capsys, *predict, "x", "--run", run, "--run", run)
     assert "no such run" in refused(capsys, *predict, "x", "--run", "nowhere")
     Path("other.toml").write_text(CARD_ONE.replace("seeds = [0]", "seeds = [5]"))

@@ -105,7 +105,7 @@ def test_generate_info_verify_card_plot(dataset, capsys, tmp_path):
     assert call("plot", "solution", str(dataset), "--out", str(picture)) == 0
     assert picture.read_bytes().startswith(b"\x89PNG")
     assert call("generate", "phi41", *TINY, "-n", "6", "--out", str(tmp_path)) == 0
-    assert "there already" in capsys.readouterr().out
+    assert "already exists" in capsys.readouterr().out
 
 
 def test_commands_for_files_take_several_or_say_how_to_choose(dataset, tmp_path, capsys):

@@ -84,7 +84,7 @@ def test_scores_on_training_samples_are_shown_and_not_stored(run, data, capsys):
 def test_predict_does_not_overwrite_silently(run, data, capsys):
     Path("prediction.npy").write_bytes(b"mine")
     assert call("predict", run.path, data) == 2
-    assert "prediction.npy is there already; choose another --out" in capsys.readouterr().err
+    assert "prediction.npy already exists; choose another --out" in capsys.readouterr().err
     assert Path("prediction.npy").read_bytes() == b"mine"
     assert call("predict", run.path, data, "--overwrite") == 0
     assert len(np.load("prediction.npy")) == 6

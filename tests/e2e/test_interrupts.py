@@ -45,7 +45,7 @@ def test_other_signals_end_a_command_as_an_interrupt_does(tmp_path, name):
     process.send_signal(number := getattr(signal, name))
     _, said = process.communicate(timeout=20)
     assert process.returncode == 128 + number
-    assert said == "\ninterrupted; what is finished is kept, and the same command continues from there\n"
+    assert said == "\ninterrupted; finished work is kept, and the same command continues\n"
     assert not list((tmp_path / "data").rglob("*.tmp"))
 
 

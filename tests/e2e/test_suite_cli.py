@@ -33,14 +33,14 @@ def test_suites_and_problems_are_listed(capsys):
 def test_a_suite_is_made_once_and_verified(small, tmp_path, capsys):
     assert call("suite", "small", "--generate", "--out", tmp_path) == 0
     out = capsys.readouterr().out
-    assert out.count(".parquet") == 2 and "there already" not in out
+    assert out.count(".parquet") == 2 and "already exists" not in out
     files = {path.name: path.stat().st_mtime_ns for path in tmp_path.rglob("*") if path.is_file()}
     assert {"phi41.md", "phi41.png", "phi41.split.json"} <= set(files)
     split = json.loads((tmp_path / "small" / "phi41.split.json").read_text())
     assert [len(split[part]) for part in ("train", "val", "test")] == [14, 3, 3]
     assert "are lost" in (tmp_path / "small" / "phi41.md").read_text()
     assert call("suite", "small", "--generate", "--out", tmp_path) == 0
-    assert capsys.readouterr().out.count("there already") == 2
+    assert capsys.readouterr().out.count("already exists") == 2
     assert {path.name: path.stat().st_mtime_ns for path in tmp_path.rglob("*") if path.is_file()} == files
     assert call("suite", "small", "--verify", tmp_path) == 0
     assert "2 of 2 datasets are good" in capsys.readouterr().out
@@ -55,7 +55,7 @@ def test_a_suite_is_made_once_and_verified(small, tmp_path, capsys):
         (("cor",), "unknown suite 'cor'; did you mean 'core'?"),
         (("core", "--only", "ph41"), "unknown problem of the suite core 'ph41'; did you mean 'phi41'"),
         (("--generate",), "name a suite, such as core"),
-        (("core", "--generate", "--verify", "data"), "--generate and --verify do not go together"),
+        (("core", "--generate", "--verify", "data"), "--generate and --verify cannot be combined"),
         (("core", "--generate", "--device", "gpu"), "unknown device 'gpu'; use cpu or cuda"),
     ],
 )

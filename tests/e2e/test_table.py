@@ -30,7 +30,7 @@ def here(tmp_path, monkeypatch):
     ("words", "message"),
     [
         (["phi41-perodic"], "unknown table 'phi41-perodic'; did you mean 'phi41-periodic'?"),
-        (["wave-dirichlet", "--plan", "--run"], "do not go together"),
+        (["wave-dirichlet", "--plan", "--run"], "cannot be combined"),
         (["wave-dirichlet", "--budget", "5m"], "--budget goes with --run"),
         (["wave-dirichlet", "--engine", "ray"], "--engine and --per-gpu go with --run"),
         (["wave-dirichlet", "--run", "--per-gpu", "2"], "with --device cuda; got 2 on cpu"),

@@ -33,7 +33,7 @@ def test_old_names_train_the_same_run_and_are_told_in_one_line(data, tmp_path, c
     old = ["batch=8", "early_stop_patience=0", "lr=1e-3"]
     assert call("train", "deeponet", data, "width=4", "epochs=1", *old, "--out", tmp_path) == 0
     captured = capsys.readouterr()
-    assert "there already" in captured.out and len(list(tmp_path.iterdir())) == 1
+    assert "already finished" in captured.out and len(list(tmp_path.iterdir())) == 1
     assert captured.err.splitlines() == [
         "warning: 'batch' is now called 'batch_size'; the old name still works",
         "warning: 'lr' is now called 'learning_rate'; the old name still works",
@@ -52,7 +52,7 @@ def test_train_evaluate_predict(data, tmp_path, capsys, monkeypatch):
     run = sb.open_run(folder)
     assert run.spec.task["seed"] == 1 and run.spec.options["seed"] == 2 and run.spec.config["width"] == 8
     assert call("train", "deeponet", data, *SMALL, "epochs=3", "split_seed=1", "seed=2") == 0
-    assert "there already" in capsys.readouterr().out
+    assert "already finished" in capsys.readouterr().out
     assert call("train", "deeponet", data, *SMALL, "epochs=3", "split_seed=1", "seed=2", "--json") == 0
     assert json.loads(capsys.readouterr().out) == run.record.to_dict()
 

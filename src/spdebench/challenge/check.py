@@ -45,7 +45,7 @@ def check_submissions(folder: str | os.PathLike[str], secret: bytes | None = Non
     if not folders and not strange:
         raise UserError(f"{place} holds no submission")
     listed = listed_challenges(place)
-    return [*(CheckedSubmission(name, "is not a folder of a submission; take it out") for name in strange)] + [
+    return [*(CheckedSubmission(name, "is not a folder of a submission; remove it") for name in strange)] + [
         _checked(each, secret, listed) for each in folders
     ]
 
@@ -72,7 +72,7 @@ def _check_files(folder: Path) -> None:
     for path in sorted(folder.iterdir()):
         if path.name not in SIZES:
             wanted = " and ".join(SIZES)
-            raise UserError(f"{path} does not belong to a submission, whose files are {wanted}; take it out")
+            raise UserError(f"{path} does not belong to a submission, whose files are {wanted}; remove it")
         if path.is_symlink() or not path.is_file():
             raise UserError(f"{path} is not a regular file")
         if (size := path.stat().st_size) > SIZES[path.name]:
@@ -83,7 +83,7 @@ def _check_problems(submission: Submission) -> None:
     for scored in submission.results:
         problem = SUITES[scored.suite].choose(scored.problem)[0]
         if scored.seen is not None and not 0 <= scored.seen < problem.build().truncation:
-            raise UserError(f"{scored.problem} has no noise of which seen={scored.seen} is a part")
+            raise UserError(f"{scored.problem} has no task with seen={scored.seen}")
 
 
 def _check_challenges(submission: Submission, listed: Mapping[str, ListedChallenge]) -> None:

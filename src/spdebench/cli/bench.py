@@ -15,7 +15,7 @@ FOLDER = Path(spdebench.__file__).resolve().parents[2] / "benchmarks"
 
 
 def bench(context: typer.Context) -> None:
-    """Measure speed as a ratio: data, metrics, models, train, kernels. Needs a checkout of the repository."""
+    """Measure the speed of data, metrics, models, train or kernels. Needs a clone of the repository."""
     if not (FOLDER / "speed").is_dir():
         raise UserError(
             "the installed package does not contain the benchmarks; clone the repository, run 'make setup' in it "

@@ -15,12 +15,12 @@ if TYPE_CHECKING:
     from spdebench.challenge import Submission
 
 app = typer.Typer(
-    help="Make a challenge with hidden truth, predict for it, score and check submissions.",
+    help="Make and enter tests whose solutions are hidden.",
     no_args_is_help=True,
     rich_markup_mode=None,
 )
 SeedFile = Annotated[Path, typer.Option("--seed-file", help="File with the secret, at least 32 bytes.")]
-Overwrite = Annotated[bool, typer.Option("--overwrite", help="Replace the folder if it is there already.")]
+Overwrite = Annotated[bool, typer.Option("--overwrite", help="Replace an existing folder.")]
 
 
 @app.command()
@@ -28,18 +28,22 @@ def make(
     suite: Annotated[str, typer.Argument(help="A suite, such as core.")],
     seed_file: SeedFile,
     out: Annotated[Path, typer.Option(help="New folder for the inputs and the manifest.")],
-    only: Annotated[str, typer.Option(help="Only the problem of this name, or those of this row.")] = "",
-    n: Annotated[int, typer.Option("-n", callback=at_least_one, help="Inputs of each problem.")] = 200,
+    only: Annotated[str, typer.Option(help="Only the problem with this name, or the problems of this row.")] = "",
+    n: Annotated[int, typer.Option("-n", callback=at_least_one, help="Number of inputs of each problem.")] = 200,
     seen: Annotated[
         list[int] | None,
-        typer.Option(help="Add each problem with only the noise that truncation K keeps; may be repeated."),
+        typer.Option(
+            help="Also make each problem with only the noise modes of truncation K as input; may be repeated."
+        ),
     ] = None,
-    members: Annotated[int, typer.Option(help="True solutions per input, where the noise is seen in part.")] = 32,
+    members: Annotated[
+        int, typer.Option(help="Number of true solutions per input, for problems with partially seen noise.")
+    ] = 32,
     overwrite: Overwrite = False,
     device: Device = "cpu",
     as_json: Json = False,
 ) -> None:
-    """Write test inputs of a suite's problems, drawn from a secret: initial data and noise, without the solution."""
+    """Write test inputs (initial data and noise, without the solution) for the problems of a suite, from a secret."""
     import torch
 
     from spdebench.challenge import make_challenge, read_secret
@@ -65,8 +69,10 @@ def predict(
     challenge: Annotated[Path, typer.Argument(help="The folder of a challenge.")],
     runs: Annotated[list[Path], typer.Option("--run", help="A run's folder; may be repeated.")],
     card: Annotated[Path, typer.Option(help="The card, a TOML file; docs/submit.md shows one.")],
-    out: Annotated[Path, typer.Option(help="New folder; its name is the submission's.")],
-    members: Annotated[int, typer.Option(help="Members per input, from runs that draw members of a law.")] = 32,
+    out: Annotated[Path, typer.Option(help="New folder; its name is the name of the submission.")],
+    members: Annotated[
+        int, typer.Option(help="Number of members per input, for runs that can draw members of a law.")
+    ] = 32,
     overwrite: Overwrite = False,
     device: Device = "cpu",
     as_json: Json = False,
@@ -98,12 +104,12 @@ def score(
     submission: Annotated[Path, typer.Argument(help="A folder with card and predictions.")],
     seed_file: SeedFile,
     own: Annotated[
-        bool, typer.Option("--own", help="The secret is the authors' own: the scores will say that it was known.")
+        bool, typer.Option("--own", help="The authors of the submission know the secret; the scores will say so.")
     ] = False,
     device: Device = "cpu",
     as_json: Json = False,
 ) -> None:
-    """Solve the truth from the secret, score the predictions, and write the scores into the submission's folder."""
+    """Compute the true solutions from the secret, and write the scores of the predictions into the submission."""
     import torch
 
     from spdebench.challenge import read_secret, score_submission
@@ -121,7 +127,7 @@ def reproduce(
     second: Annotated[Path, typer.Argument(help="A folder with scores of a second run of its command.")],
     as_json: Json = False,
 ) -> None:
-    """Note in a submission what a second run of its command scored; 2 % or less apart, it counts as reproduced."""
+    """Store the scores of a second run of its command in a submission; scores within 2 % count as reproduced."""
     from spdebench.challenge.score import reproduce as note
 
     _show(note(submission, second), submission, as_json)
@@ -153,11 +159,12 @@ def _show(found: Submission, folder: Path, as_json: bool) -> None:
 def check(
     folder: Annotated[Path, typer.Argument(help="A submission, or a folder of submissions.")] = Path("submissions"),
     seed_file: Annotated[
-        Path | None, typer.Option("--seed-file", help="The secret, to check also that the scores were not changed.")
+        Path | None,
+        typer.Option("--seed-file", help="File with the secret, to also check that the scores were not changed."),
     ] = None,
     as_json: Json = False,
 ) -> None:
-    """Check what a pull request adds: names, files, card and scores. The exit code is 2 if anything is wrong."""
+    """Check the files of submissions: names, card and scores. The exit code is 2 if anything is wrong."""
     from spdebench.challenge import read_secret
     from spdebench.challenge.check import check_submissions
 

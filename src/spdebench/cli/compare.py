@@ -13,14 +13,18 @@ from spdebench.registry import command
 
 def compare(
     runs: Annotated[list[str], typer.Argument(metavar="RUN RUN...", help="Folders of runs, or names of run records.")],
-    metric: Annotated[str, typer.Option(help="The metric that is tested, with values for single samples.")] = "rel_l2",
+    metric: Annotated[str, typer.Option(help="The metric to test; it must have one value per sample.")] = "rel_l2",
     figure: Annotated[
-        Path | None, typer.Option("--figure", "--out", callback=in_a_folder, help="Also draw it: PNG, SVG or PDF.")
+        Path | None,
+        typer.Option("--figure", "--out", callback=in_a_folder, help="Also draw a figure: PNG, SVG or PDF."),
     ] = None,
     results: KnownRecords = None,
     as_json: Json = False,
 ) -> None:
-    """Print the scores of runs on the same test samples side by side, and test each two of them for a difference."""
+    """Compare runs on the same test samples.
+
+    The scores are printed side by side, and each pair of runs is tested for a difference.
+    """
     from spdebench.records import store
     from spdebench.report import save
     from spdebench.report.figures.comparison import plot_comparison

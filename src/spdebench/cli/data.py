@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 app = typer.Typer(
-    help="Look at, check, describe, import, export, fetch and upload dataset files.",
+    help="Describe, verify, convert and publish datasets.",
     no_args_is_help=True,
     rich_markup_mode=None,
 )
@@ -30,7 +30,7 @@ Files = Annotated[list[Path], typer.Argument(metavar="FILE...", help="Native dat
 
 @app.command()
 def info(file: File, as_json: Json = False) -> None:
-    """Describe a file; only its metadata are read, and some members of a law if there are any."""
+    """Describe a dataset file. Only the metadata are read, and some members of a law if there are any."""
     from spdebench import data as datasets
     from spdebench.data.unseen_share import unseen_share
     from spdebench.tasks import TASK_TEXT
@@ -71,7 +71,7 @@ def verify(
     device: Device = "cpu",
     as_json: Json = False,
 ) -> None:
-    """Compare all checksums, then solve chunks drawn at random again from the seed and compare them with the file.
+    """Compare all checksums; then solve randomly chosen chunks again from the seed and compare them with the file.
 
     The exit code is 1 for every difference: the same versions must give the same bits, other versions differences of at
     most 1e-6 of the largest value.
@@ -133,15 +133,15 @@ def card(
     files: Files,
     out: Annotated[
         Path | None,
-        typer.Option(help="Write the card there instead of printing it; for several files a folder, which is made."),
+        typer.Option(help="Write the card to this file instead of printing it; for several files, to this folder."),
     ] = None,
     samples: Annotated[
-        int, typer.Option(help="Samples that are solved more finely to measure the discretisation error.")
+        int, typer.Option(help="Number of samples that are solved on a finer grid to measure the discretisation error.")
     ] = 16,
     device: Device = "cpu",
     as_json: Json = False,
 ) -> None:
-    """Print the dataset card: what the data are, what can be learned from them, and how far they are from the truth."""
+    """Print the dataset card: a description, reference errors, and the discretisation error of the data."""
     import torch
 
     from spdebench import data as datasets
@@ -200,7 +200,7 @@ def get(
     revision: Revision = "main",
     out: Annotated[Path, typer.Option(help="Folder for the file.")] = Path("data"),
 ) -> None:
-    """Download a file from the hub and check it. Typed again, the command continues. Needs the extra hub."""
+    """Download a file from the hub and check it; the same command continues a download. Needs the extra hub."""
     from spdebench.data import hub
 
     path = hub.get(name, hub.Place(repo, revision), out)
@@ -214,21 +214,24 @@ def push(
     file: File,
     repo: Repo = "",
     out: Annotated[
-        Path | None, typer.Option(help="Write a folder that is ready to upload instead; needs no network.")
+        Path | None,
+        typer.Option(help="Write the same files into this folder instead of uploading them; needs no network."),
     ] = None,
     revision: Revision = "main",
     licence: Annotated[
         str, typer.Option("--license", help="Licence as the hub spells it; cc-by-4.0 unless the data were imported.")
     ] = "",
-    creator: Annotated[str, typer.Option(help="Who made the data; by default the owner of the repository.")] = "",
+    creator: Annotated[str, typer.Option(help="Name of the creator; by default the owner of the repository.")] = "",
     private: Annotated[
         bool, typer.Option("--private", help="If the repository does not exist yet, make it private.")
     ] = False,
-    samples: Annotated[int, typer.Option(help="Samples that are solved more finely if a card is to be made.")] = 16,
+    samples: Annotated[
+        int, typer.Option(help="Number of samples that are solved on a finer grid if the card is missing.")
+    ] = 16,
 ) -> None:
     """Publish a dataset, with its card and metadata, for datasets.load_dataset: on the hub, or in a folder.
 
-    The members of its law go with it. The hub needs a token in HF_TOKEN and the extra hub.
+    The file of members is published too, if there is one. The hub needs a token in HF_TOKEN and the extra hub.
     """
     import torch
 

@@ -19,7 +19,10 @@ _EXTRAS = {"fast-sig": "pysiglib"}
 
 
 def doctor(as_json: Json = False) -> None:
-    """Check versions, devices, disk, the noise stream and a small solve."""
+    """Check the installation.
+
+    Versions, devices, disk space, the random numbers of the noise and a small simulation are checked.
+    """
     import torch
 
     facts: dict[str, object] = {

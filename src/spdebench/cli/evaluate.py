@@ -29,7 +29,8 @@ def evaluate(
         Path | None, typer.Option(help="The dataset file with the true u; for a run: a dataset to test it on.")
     ] = None,
     run: Annotated[
-        Path | None, typer.Option(help="The run that made the prediction; its split says which samples were predicted.")
+        Path | None,
+        typer.Option(help="The run that made the prediction; its split determines which samples were predicted."),
     ] = None,
     part: ChosenPart = "",
     rows: Annotated[str, typer.Option(help="Samples of the truth that were predicted, START:STOP.")] = "",
@@ -46,7 +47,10 @@ def evaluate(
     device: Device = "cpu",
     as_json: Json = False,
 ) -> None:
-    """Score a prediction with all metrics and confidence intervals, or show the scores of a run."""
+    """Score a prediction, or show the scores of a run.
+
+    Scores have confidence intervals.
+    """
     from spdebench.training import open_run
 
     if not prediction.exists():
@@ -72,7 +76,7 @@ def evaluate(
         _of_prediction_by_run(prediction, truth, open_run(run), part, rows, chosen, as_json)
         return
     if part:
-        raise UserError("--part needs the run whose split is meant: --run FOLDER")
+        raise UserError("--part needs the run that made the prediction, which defines the split: add --run FOLDER")
     _of_prediction(prediction, truth, rows, chosen, no_t0, floors, as_json)
 
 

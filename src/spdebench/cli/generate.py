@@ -24,31 +24,41 @@ def generate(
     seed: Annotated[int, typer.Option(help="Seed of the noise and of the initial data.")] = 0,
     out: Annotated[Path, typer.Option(help="Folder for the file.")] = Path("data"),
     chunk: Annotated[
-        int, typer.Option(help="Samples that are solved together (0: automatic); they are part of the dataset's spec.")
+        int,
+        typer.Option(
+            help="Number of samples that are solved together (0: automatic); it is part of the dataset's spec."
+        ),
     ] = 0,
     seen: Annotated[
         int | None,
-        typer.Option(help="Store as dw_seen the part of the noise that truncation K keeps: what a law task shows."),
+        typer.Option(help="Also store the noise of truncation K as dw_seen, the input of tasks with seen=K."),
     ] = None,
     members: Annotated[
         int,
-        typer.Option(help="Members of the law given u0 and dw_seen, for each sample of the test part; a second file."),
+        typer.Option(
+            help="Samples of the law of u given u0 and dw_seen, for each sample of the test part (a second file)."
+        ),
     ] = 1,
     workers: Annotated[
         int | None,
-        typer.Option(help="Chunks that are solved at the same time (local: 1; ray: as many as the cluster holds)."),
+        typer.Option(
+            help="Number of chunks that are solved at the same time (default: 1; ray: as many as fit on the cluster)."
+        ),
     ] = None,
     allow_aliasing: Annotated[
         bool,
-        typer.Option("--allow-aliasing", help="Make data whose noise has more modes than the grid, as in the paper."),
+        typer.Option("--allow-aliasing", help="Allow noise with more modes than the grid resolves, as in the paper."),
     ] = False,
     device: Device = "cpu",
     engine: Engine = "local",
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Estimate size and time; make nothing.")] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only estimate size and time.")] = False,
     force: Force = False,
     as_json: Json = False,
 ) -> None:
-    """Make a dataset. Typed again, an interrupted command continues; the same spec always gives the same bytes."""
+    """Generate a dataset.
+
+    The same command continues after an interruption. The same spec always gives the same bytes.
+    """
     import torch
 
     from spdebench import data
@@ -104,7 +114,7 @@ def generate(
         print_json(facts if members == 1 else facts | {"members_file": str(paths[1]), "members_bytes": sizes[1]})
         return
     for each, path in zip(files, paths, strict=True):
-        typer.echo(f"{path} ({size(path.stat().st_size)}{'' if each in missing else ', there already'})")
+        typer.echo(f"{path} ({size(path.stat().st_size)}{'' if each in missing else ', already exists'})")
     typer.echo(f"next: {command(f'data verify {paths[0]}')}")
 
 

@@ -14,7 +14,7 @@ from spdebench.registry import command
 
 def leaderboard(
     problem: Annotated[
-        str, typer.Argument(help="A problem of the suite, or 'all'; without it, who leads on each problem.")
+        str, typer.Argument(help="A problem of the suite, or 'all'; by default the best model of each problem.")
     ] = "",
     suite: Annotated[str, typer.Option(help="The suite; 'spdebench suite' lists them.")] = "core",
     submissions: Annotated[Path, typer.Option(help="Folder of submissions.")] = Path("submissions"),
@@ -22,7 +22,10 @@ def leaderboard(
     format: Annotated[str, typer.Option(help="text, md or csv.")] = "text",
     as_json: Json = False,
 ) -> None:
-    """Rank submissions and our runs together, by problem, with the floor: the best possible score."""
+    """Rank submissions and our runs on each problem.
+
+    The floor, the best possible score, is shown too.
+    """
     from spdebench.challenge import submissions as read_submissions
     from spdebench.records import store
     from spdebench.report.board import listing

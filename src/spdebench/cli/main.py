@@ -82,9 +82,7 @@ def _version(asked: bool) -> None:
 def common(
     files: Annotated[
         list[str] | None,
-        typer.Option(
-            "--with", help="A Python file that declares an equation, model, metric, scheme or table of yours."
-        ),
+        typer.Option("--with", help="A Python file that declares your own equation, model, metric, scheme or table."),
     ] = None,
     version: Annotated[
         bool, typer.Option("--version", is_eager=True, callback=_version, help="Print the version and exit.")
@@ -155,7 +153,7 @@ def with_first(words: Sequence[str]) -> list[str]:
 
 
 def _interrupted() -> NoReturn:
-    sys.stderr.write("\ninterrupted; what is finished is kept, and the same command continues from there\n")
+    sys.stderr.write("\ninterrupted; finished work is kept, and the same command continues\n")
     sys.exit(exit_code())
 
 

@@ -16,7 +16,10 @@ def merge(
     runs: Annotated[Path, typer.Option(help="Folder of runs.")] = Path("runs"),
     as_json: Json = False,
 ) -> None:
-    """Add the records of a campaign on another machine, and its unfinished runs, which 'table --run' continues."""
+    """Add records and unfinished runs of another machine.
+
+    'table --run --portable' writes them there, and 'table --run' continues the unfinished runs here.
+    """
     from spdebench.campaign.portable import merge as take
 
     moved = take(folder, results, runs)

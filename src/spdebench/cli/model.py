@@ -12,7 +12,7 @@ from spdebench.errors import UserError
 from spdebench.registry import command
 
 app = typer.Typer(
-    help="Publish trained models in a folder, a file or on the hub, and fetch those of others.",
+    help="Publish and download trained models.",
     no_args_is_help=True,
     rich_markup_mode=None,
 )
@@ -41,7 +41,7 @@ def push(
     out = Path(target)
     if out.suffix == ".safetensors":
         if out.exists():
-            raise UserError(f"{out} is there already; choose another name")
+            raise UserError(f"{out} already exists; choose another name")
         written = [share.write_model(opened, out)]
     else:
         written = share.publish(
@@ -53,9 +53,9 @@ def push(
 @app.command()
 def get(
     source: Annotated[str, typer.Argument(help="hub:OWNER/NAME or hub:OWNER/NAME@REVISION.")],
-    out: Annotated[Path, typer.Option(help="Folder in which the model gets a folder of its own.")] = Path("models"),
+    out: Annotated[Path, typer.Option(help="Folder in which the folder of the model is created.")] = Path("models"),
 ) -> None:
-    """Fetch a trained model and check it; no code of it is run. Needs the extra hub."""
+    """Download a trained model and check it; no code of the model is run. Needs the extra hub."""
     from spdebench.training import share
 
     run = share.get(share.place_of(source), out)

@@ -15,22 +15,24 @@ from spdebench.errors import UserError
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON document instead of text.")]
 Device = Annotated[str, typer.Option("--device", help="cpu or cuda.")]
 Engine = Annotated[
-    str, typer.Option("--engine", help="local, or ray: on the cluster at RAY_ADDRESS, or a Ray started here.")
+    str, typer.Option("--engine", help="local, or ray (the cluster at RAY_ADDRESS, or a new one on this machine).")
 ]
 Force = Annotated[
     bool,
-    typer.Option("--force", help="Continue what another version or device has begun; the result will state both."),
+    typer.Option("--force", help="Continue work that another version or device has begun; the result names both."),
 ]
 ChosenPart = Annotated[
     str,
     typer.Option(
-        "--part", help="train, val, test, unseen or all; by default a part that the run never saw (see the output)."
+        "--part", help="train, val, test, unseen or all; by default samples that the run has not seen (see the output)."
     ),
 ]
 KnownRecords = Annotated[
     Path | None,
     typer.Option(
-        "--results", show_default="results", help="Folder of run records; without it, those of the package count too."
+        "--results",
+        show_default="results",
+        help="Folder of run records; by default those of the package and of results/.",
     ),
 ]
 SpecFields = Annotated[

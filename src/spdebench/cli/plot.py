@@ -22,8 +22,8 @@ def plot(
     target: Annotated[
         str,
         typer.Argument(
-            help="A dataset file; a study or animation: the equation's name; a picture of a law: a run's folder; a "
-            "figure of runs: nothing."
+            help="A dataset file; for a study or animation an equation; for a law the folder of a run; for a figure of "
+            "runs nothing."
         ),
     ] = "",
     overrides: SpecFields = None,
@@ -34,17 +34,23 @@ def plot(
         ),
     ] = None,
     n: Annotated[
-        int | None, typer.Option("-n", callback=at_least_one, help="Samples of a study (each has its own default).")
+        int | None,
+        typer.Option(
+            "-n", callback=at_least_one, help="Number of samples of a study (each study has its own default)."
+        ),
     ] = None,
     seed: Annotated[int | None, typer.Option(help="Seed of a study or animation; by default 0.")] = None,
     results: KnownRecords = None,
-    runs: Annotated[Path, typer.Option(help="Figures of runs: folder of runs.")] = Path("runs"),
-    dark: Annotated[bool, typer.Option("--dark", help="With the colours of a dark page.")] = False,
+    runs: Annotated[Path, typer.Option(help="For figures of runs: the folder of runs.")] = Path("runs"),
+    dark: Annotated[bool, typer.Option("--dark", help="Use colours for a dark page.")] = False,
     truth: Annotated[
-        Path | None, typer.Option(help="Pictures of a law: the run's dataset, if it is not in the folder data.")
+        Path | None, typer.Option(help="For a law: the dataset of the run, if it is not in the folder data.")
     ] = None,
 ) -> None:
-    """Draw a picture of a dataset, of an equation or of the law that a run predicts, or a figure of runs."""
+    """Draw a dataset, an equation, a law or a figure of runs.
+
+    A law is the one that a run predicts.
+    """
     import torch
 
     from spdebench import report

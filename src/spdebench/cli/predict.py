@@ -20,17 +20,21 @@ def predict(
         Path, typer.Option(callback=in_a_folder, help="The file for u, .npy (N T X..), or (N m T X..) with --members.")
     ] = Path("prediction.npy"),
     part: ChosenPart = "",
-    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace the file if it is there already.")] = False,
-    rows: Annotated[str, typer.Option(help="Only samples of the part in these rows of the file, START:STOP.")] = "",
+    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace an existing file.")] = False,
+    rows: Annotated[
+        str, typer.Option(help="Only those samples of the part that are in these rows of the file, START:STOP.")
+    ] = "",
     members: Annotated[
-        int, typer.Option(help="Draw so many members of the law of u for each sample, if the run learned a law.")
+        int,
+        typer.Option(help="Draw this number of samples of the law of u for each input, if the run has learned a law."),
     ] = 0,
     device: Device = "cpu",
     as_json: Json = False,
 ) -> None:
-    """Predict u for the initial data and the noise of a dataset; by default for samples that the run never saw.
+    """Predict u for the samples of a dataset.
 
-    A run that learned a law predicts the mean of its members, or writes the members themselves with --members.
+    By default only samples that the run has not seen are predicted. A run that has learned a law predicts the mean
+    of its members; with --members the members themselves are written.
     """
     import numpy as np
 
@@ -48,7 +52,7 @@ def predict(
     if out.suffix != ".npy":
         raise UserError(f"--out is a .npy file, got {out.name}")
     if out.exists() and not overwrite:
-        raise UserError(f"{out} is there already; choose another --out, or replace it with --overwrite")
+        raise UserError(f"{out} already exists; choose another --out, or replace it with --overwrite")
     opened, dataset = open_run(run), open_dataset(data)
     chosen = run_part(opened, dataset, part, parse_rows(rows, len(dataset)) if rows else None)
     check_part(opened, chosen)

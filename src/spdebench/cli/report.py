@@ -19,7 +19,10 @@ def report(
     ] = Path("submissions"),
     out: Annotated[Path, typer.Option(help="Folder of the site; an older site there is replaced.")] = Path("site"),
 ) -> None:
-    """Write leaderboard, tables, datasets and runs as a site that opens offline."""
+    """Write a web site of all results.
+
+    It has the leaderboard, tables, datasets and runs, and can be opened offline.
+    """
     import torch
 
     from spdebench.records import store

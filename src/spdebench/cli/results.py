@@ -15,16 +15,19 @@ from spdebench.files import write_text
 def results(
     folder: KnownRecords = None,
     out: Annotated[
-        Path | None, typer.Option(callback=in_a_folder, help="Markdown file to write; printed if left out.")
+        Path | None, typer.Option(callback=in_a_folder, help="Markdown file to write; by default the page is printed.")
     ] = None,
     csv: Annotated[
         Path | None, typer.Option(callback=in_a_folder, help="CSV file to write, one line per number.")
     ] = None,
     readme: Annotated[
-        Path | None, typer.Option(help="A README between whose marks go the first screen and the tables.")
+        Path | None, typer.Option(help="A README whose generated parts (between marks) are replaced.")
     ] = None,
 ) -> None:
-    """Write our numbers against all published ones, from run records, and README's first screen and tables."""
+    """Write our numbers next to the published ones.
+
+    The page and the tables of README are computed from run records.
+    """
     from spdebench.records import store
     from spdebench.report import headline
     from spdebench.report.results import numbers_csv, page

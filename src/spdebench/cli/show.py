@@ -74,7 +74,10 @@ def show(
     ] = None,
     as_json: Json = False,
 ) -> None:
-    """Show an equation with its spec and constants, a model with its counts, a metric, a scheme, or a finished run."""
+    """Show an equation, a model, a metric, a scheme or a run.
+
+    Equations are shown with their fields and constants, models with their numbers of parameters.
+    """
     from spdebench.cli.show_run import show_run
     from spdebench.equations import EQUATIONS
     from spdebench.metrics import METRICS

@@ -22,7 +22,10 @@ def status(
     data: Annotated[Path, typer.Option(help="Folder of datasets.")] = Path("data"),
     as_json: Json = False,
 ) -> None:
-    """Show what is done, running, failed and left of what 'table --run', 'train' and 'generate' were asked for."""
+    """Show finished, running, failed and remaining work.
+
+    The work of 'table --run', 'train' and 'generate' is shown; nothing is changed.
+    """
     from spdebench.campaign.status import chosen
     from spdebench.campaign.status import status as look
     from spdebench.paper.catalogue import table as find

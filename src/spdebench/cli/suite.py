@@ -16,19 +16,23 @@ if TYPE_CHECKING:
 
 
 def suite(
-    name: Annotated[str, typer.Argument(help="A suite; without a name all suites are listed.")] = "",
+    name: Annotated[str, typer.Argument(help="Name of a suite; by default all suites are listed.")] = "",
     generate: Annotated[
-        bool, typer.Option("--generate", help="Make the datasets, cards, pictures and splits; what exists is kept.")
+        bool,
+        typer.Option("--generate", help="Generate the datasets, cards, pictures and splits; existing files are kept."),
     ] = False,
     verify: Annotated[
         Path | None, typer.Option("--verify", metavar="DIR", help="Verify the datasets of the suite in this folder.")
     ] = None,
-    only: Annotated[str, typer.Option(help="Only the problem of this name, or those of this row.")] = "",
+    only: Annotated[str, typer.Option(help="Only the problem with this name, or the problems of this row.")] = "",
     out: Annotated[Path, typer.Option(help="Folder for the files of --generate.")] = Path("data"),
     device: Device = "cpu",
     as_json: Json = False,
 ) -> None:
-    """List the suites of problems; print, make or verify the problems of one."""
+    """List the suites, or print, generate or verify a suite.
+
+    A suite is a set of problems: datasets with a task and tests on shifted data.
+    """
     import torch
 
     from spdebench.report import suite_folder
@@ -41,7 +45,7 @@ def suite(
         print_json(rows) if as_json else print_table(rows)
         return
     if generate and verify is not None:
-        raise UserError("--generate and --verify do not go together; type one after the other")
+        raise UserError("--generate and --verify cannot be combined; type one after the other")
     torch.set_num_threads(1)
     chosen = SUITES[name]
     problems = chosen.choose(only)
@@ -49,7 +53,7 @@ def suite(
 
         def report(label: str, path: Path, existed: bool) -> None:
             if not as_json:
-                there = ", there already" if existed else ""
+                there = ", already exists" if existed else ""
                 typer.echo(f"{label}: {path} ({size(path.stat().st_size)}{there})")
 
         suite_folder.make(chosen, problems, out, device=device, report=report)

@@ -30,7 +30,10 @@ def sweep(
     cache: Cache = None,
     as_json: Json = False,
 ) -> None:
-    """Train every combination of key=a,b,c and sort them by validation error; the test part is never read."""
+    """Train every combination of key=a,b,c.
+
+    The runs are sorted by validation error; the test part is never read.
+    """
     from spdebench.training.overrides import alternatives, as_arguments, sort_overrides
     from spdebench.training.sweep import sweep as search
 

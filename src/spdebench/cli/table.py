@@ -28,14 +28,19 @@ LONG = 24 * 3600.0  # seconds of work from which on a plan says what takes less
 
 
 def table(
-    name: Annotated[str, typer.Argument(help="A table or figure; 'all'; 'list' lists them.")],
-    plan_only: Annotated[bool, typer.Option("--plan", help="Say what is done and missing, and what it costs.")] = False,
-    run: Annotated[bool, typer.Option("--run", help="Make the missing runs.")] = False,
+    name: Annotated[str, typer.Argument(help="Name of a table or figure, or 'all'; 'list' prints the names.")],
+    plan_only: Annotated[
+        bool, typer.Option("--plan", help="Print which runs are done or missing, and how long the missing ones take.")
+    ] = False,
+    run: Annotated[bool, typer.Option("--run", help="Train the missing runs.")] = False,
     budget: Annotated[
-        str, typer.Option(help="Time for --run, such as 25m or 1h30m; with --plan: list what would be made in it.")
+        str, typer.Option(help="Time limit for --run, such as 25m or 1h30m; with --plan: list the runs that fit.")
     ] = "",
     only: Annotated[
-        str, typer.Option(help="Only these rows: models or parts of labels, with commas; 'kpz fno': both.")
+        str,
+        typer.Option(
+            help="Only these rows: models or parts of labels, with commas; 'kpz fno' matches rows with both words."
+        ),
     ] = "",
     seeds: Annotated[int, typer.Option(help="Training seeds of each cell.")] = 3,
     edition: Annotated[str, typer.Option(help="Which edition of the data: paper or converged.")] = "paper",
@@ -45,19 +50,27 @@ def table(
     data: Annotated[Path, typer.Option(help="Folder of datasets.")] = Path("data"),
     device: Annotated[
         str,
-        typer.Option(help="cpu or cuda; several (cuda:0,cuda:1) take turns; --plan takes those of other machines too."),
+        typer.Option(
+            help="cpu or cuda; several (cuda:0,cuda:1) are used in turn; --plan also accepts devices of other machines."
+        ),
     ] = "cpu",
-    jobs: Annotated[int | None, typer.Option(help="Runs side by side (local: 1; ray: what the cluster holds).")] = None,
+    jobs: Annotated[
+        int | None, typer.Option(help="Number of simultaneous runs (default: 1; ray: as many as fit on the cluster).")
+    ] = None,
     engine: Engine = "local",
-    per_gpu: Annotated[int, typer.Option(help="Runs that share a GPU (0: --jobs decides; on a cluster 1).")] = 0,
+    per_gpu: Annotated[
+        int, typer.Option(help="Number of runs that share a GPU (0: as given by --jobs; on a cluster 1).")
+    ] = 0,
     portable: Annotated[
         Path | None,
-        typer.Option(help="Folder for 'spdebench merge' elsewhere: new records and unfinished runs of small models."),
+        typer.Option(
+            help="Folder for 'spdebench merge' on another machine: new records and unfinished runs of small models."
+        ),
     ] = None,
     force: Force = False,
     as_json: Json = False,
 ) -> None:
-    """Show a table of the paper, our numbers next to the published ones; plan or make the runs that it lacks."""
+    """Show a table: our numbers next to the published ones. Plan or train its missing runs with --plan and --run."""
     from spdebench.campaign import plan
     from spdebench.campaign.needs import RunSettings
     from spdebench.campaign.one_run import Places
@@ -121,7 +134,7 @@ def _check(
     from spdebench.report.tables import FORMATS
 
     if plan_only and run:
-        raise UserError("--plan and --run do not go together; look at --plan first, then type --run")
+        raise UserError("--plan and --run cannot be combined; look at --plan first, then type --run")
     if budget and not run and not plan_only:
         raise UserError("--budget goes with --run or --plan")
     if portable is not None and not run:

@@ -32,7 +32,7 @@ Inputs = Annotated[
 Mix = Annotated[
     list[Path] | None, typer.Option(help="Another dataset to train on as well; the option may be repeated.")
 ]
-Out = Annotated[Path, typer.Option(help="Folder in which the run gets a folder of its own.")]
+Out = Annotated[Path, typer.Option(help="Folder in which the folder of the run is created.")]
 Checkpoint = Annotated[float, typer.Option(help="Seconds between checkpoints; 0: after each epoch.")]
 Cache = Annotated[Path | None, typer.Option(help="Folder in which expensive features are kept between runs.")]
 
@@ -53,9 +53,10 @@ def train(
     force: Force = False,
     as_json: Json = False,
 ) -> None:
-    """Train a model, keep the weights with the best validation error, and score them once on the test part.
+    """Train a model and score it on the test part.
 
-    Typed again, the command continues an unfinished run and does not repeat a finished one.
+    The weights with the best validation error are kept, and the test part is used once. The same command continues
+    an unfinished run and does not repeat a finished one.
     """
     from spdebench.training import train as fit
     from spdebench.training.identity import identify
@@ -123,7 +124,7 @@ def _say_result(run: Run, data: Path, there: bool) -> None:
     ends = [f" [{s.interval.low:.4g}, {s.interval.high:.4g}]" if s.interval else "" for s in shown]
     result = ", ".join(f"{s.metric} {s.value:.4g}{end}" for s, end in zip(shown, ends, strict=True))
     if there:
-        typer.echo(f"{run.path}: there already, {result}")
+        typer.echo(f"{run.path}: already finished, {result}")
     else:
         val = "" if record.val is None else f", best validation {record.val:.4g} at epoch {record.best_epoch}"
         took = f" of {record.epochs}, {duration(record.training_seconds or 0.0)}" if record.epochs else ""

@@ -126,7 +126,9 @@ def _table(
     shape = tuple(map(max, w.shape, sol.shape))
     for name, array, padding in (("W", w, layout.w_padding), ("sol", sol, layout.sol_padding)):
         if layout.trim(np.empty(shape, dtype=bool), padding).shape != array.shape:
-            raise UserError(f"{name} is {array.shape}; beside the other field that is not layout '{layout.variant}'")
+            raise UserError(
+                f"{name} has the shape {array.shape}, which does not fit the other array in layout '{layout.variant}'"
+            )
     sizes = dict(zip(layout.house, shape[1:], strict=True))
     ordered = (shape[0], *(sizes[a] for a in layout.axes))
     values = {"W": _padded(w, shape), "sol": _padded(sol, shape)}
@@ -215,7 +217,9 @@ class Source:
         found = np.array(list(seen))
         steps = np.diff(found)
         if len(found) < 2 or steps.min() <= 0 or np.ptp(steps) > 1e-2 * steps.mean():
-            raise UserError(f"{self.path}: column {axis} must hold evenly spaced, rising values; it has {len(found)}")
+            raise UserError(
+                f"{self.path}: column {axis} must hold evenly spaced, increasing values; it has {len(found)}"
+            )
         return found
 
     def shape(self, layout: Layout, coordinates: Mapping[str, np.ndarray]) -> tuple[int, dict[str, int]]:
@@ -224,7 +228,10 @@ class Source:
         known = math.prod(sizes.values())
         if not self.rows or self.rows % known:
             text = " x ".join(f"{size} {axis}" for axis, size in sizes.items())
-            raise UserError(f"{self.path}: {self.rows} rows are no multiple of {text}; it is cut or misses coordinates")
+            raise UserError(
+                f"{self.path}: {self.rows} rows are not a multiple of {text}; the file is truncated or lacks "
+                "coordinates"
+            )
         if absent := [axis for axis in layout.house if axis not in sizes]:
             sizes |= dict.fromkeys(absent, self._side(self.rows // known))
         if math.prod(sizes.values()) > MOST_VALUES:
@@ -237,13 +244,16 @@ class Source:
             side = math.isqrt(cells // samples)
             if samples * side * side == cells and side:
                 return side
-            raise UserError(f"{self.path}: {cells} values a frame are not {samples} square grids, as the name has it")
+            raise UserError(
+                f"{self.path}: {cells} values per frame are not {samples} square grids, as the file name says"
+            )
         fits = [side for side in (64, 16) if cells % side**2 == 0]
         fits = [side for side in fits if cells == 1200 * side**2] or fits
         if len(fits) == 1:
             return fits[0]
         raise UserError(
-            f"{self.path}: {cells} values a frame do not tell the grid; let the name end in -J-n.parquet (n samples)"
+            f"{self.path}: {cells} values per frame do not determine the grid; let the file name end in -J-n.parquet "
+            "(n samples)"
         )
 
     def blocks(

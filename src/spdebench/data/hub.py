@@ -135,9 +135,7 @@ def fetch(remote: Remote, commit: str, place: Place, target: Path) -> Path:
     if target.exists():
         if target.stat().st_size == remote.size and remote.matches(target):
             return target
-        raise UserError(
-            f"{target} is there already and differs from that of {place.repo}; move it, or use another --out"
-        )
+        raise UserError(f"{target} already exists and differs from that of {place.repo}; move it, or use another --out")
     check_folder(target.parent)
     parts = target.with_name(f".{target.name}.download")
     part = parts / plain_name(remote.checksum, "a checksum")

@@ -62,7 +62,9 @@ class DatasetSpec:
             raise UserError(f"seen must be between 0 and J={self.equation.truncation}, got {self.seen}")
         self.equation.series().kept_by(self.seen)  # raises where the basis has no such truncation
         if self.members > 1 and not len(self.inputs):
-            raise UserError(f"none of the {self.n} samples belongs to the test part, for which members are; use n=20")
+            raise UserError(
+                f"none of the {self.n} samples belongs to the test part, for which members are generated; use n=20"
+            )
 
     @property
     def inputs(self) -> np.ndarray:

@@ -65,7 +65,7 @@ def publish(
     for each in _with_members(dataset):
         there = folder / each.path.name
         if there.exists() and (not hub.is_native(there) or open_dataset(there).identity != each.identity):
-            raise UserError(f"{there} is there already and holds other data; remove it or choose another --out")
+            raise UserError(f"{there} already exists and holds other data; remove it or choose another --out")
     return _write(dataset, folder, known, card, licence, creator, None)
 
 

@@ -40,7 +40,7 @@ def export_published(dataset: Dataset, out: Path, *, name: str | None = None) ->
     if path.exists():
         if Source(path).origin() == dataset.identity:
             return path
-        raise UserError(f"{path} is there already and was made from other data; remove it or give another name")
+        raise UserError(f"{path} already exists and was made from other data; remove it or give another name")
     check_folder(path.parent)
     grid = dataset.grid
     coordinates = {"T": dataset.times}
@@ -128,7 +128,7 @@ def import_published(source: Path, out: Path, *, variant: str = "auto") -> Path:
     if path.exists():
         if canonical_json(open_dataset(path).identity) == canonical_json(identity):
             return path
-        raise UserError(f"{path} is there already and came from another file; remove it or choose another folder")
+        raise UserError(f"{path} already exists and came from another file; remove it or choose another folder")
     check_folder(path.parent)
     shape = (sizes["T"], *grid.points)
     rows = max(1, min(64, (2 << 20) // (8 * math.prod(shape))))

@@ -71,7 +71,10 @@ def verify(
         return Verification(len(dataset), count, non_finite, 0, 0, 0.0, same, stated if isinstance(stated, int) else 0)
     identity = dataset.spec
     if identity.stream != STREAM:
-        raise UserError(f"the noise of {dataset.path} is of stream '{identity.stream}'; this version draws '{STREAM}'")
+        raise UserError(
+            f"the noise of {dataset.path} was drawn from the random stream '{identity.stream}'; this version uses "
+            f"'{STREAM}'"
+        )
     wanted = identity.chunks if everything else min(identity.chunks, max(2, math.ceil(SHARE * identity.chunks)))
     generator = random.SystemRandom() if draw is None else random.Random(draw)
     chunks = [identity.rows(index) for index in sorted(generator.sample(range(identity.chunks), wanted))]

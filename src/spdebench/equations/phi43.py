@@ -67,8 +67,8 @@ class Phi43(Equation, name="phi43"):
         super()._validate()
         if self.truncation >= self.points or self.solve_points != self.points:
             raise UserError(
-                f"phi43: a lattice of {self.points} points per axis carries the modes up to J={self.points - 1} and is "
-                f"solved as it is; got truncation={self.truncation}, solve_points={self.solve_points}"
+                f"phi43: a lattice of {self.points} points per axis resolves the modes up to J={self.points - 1} and "
+                f"is solved as it is; got truncation={self.truncation}, solve_points={self.solve_points}"
             )
 
     def resolved_points(self) -> int:

@@ -44,7 +44,7 @@ def crank_nicolson_euler(u: Tensor, dw: Tensor, horizon: float, dispersion: floa
 
 def noise_left(n: int, dt: float, dispersion: float) -> Tensor:
     """1/(1 + (omega_k dt/2)^2), omega_k = dispersion |D_3(k)|, for k = 0..n/2: what that step leaves of the power of
-    the noise; it only turns what is there already."""
+    the noise; it only rotates existing energy."""
     return 1 / (1 + (dispersion * difference_symbols(n)[1].abs() * dt / 2) ** 2)
 
 

@@ -35,7 +35,7 @@ def moments(run: Run, test: ReadTestPart) -> MomentData:
     """Mean and variance (over samples, divisor N - 1) at frames T/2 and T, on at most 128 points, four digits."""
     part = test()
     if part.grid.dim != 1:
-        raise UserError(f"{run.name}: moments are recorded of 1-D runs only, this is {part.grid.dim}-D")
+        raise UserError(f"{run.name}: moments can be recorded only for 1-D runs, this run is {part.grid.dim}-D")
     kept = run.predictions
     predicted = predict_part(run.model.cpu(), part).numpy() if kept is None else np.asarray(kept)
     truth = part.u.numpy()

@@ -122,7 +122,7 @@ def _decoded(content: bytes, path: Path) -> str:
         return content.decode()
     except UnicodeDecodeError as error:
         line = content[: error.start].count(b"\n") + 1
-        raise UserError(f"{path}, line {line}, is not a run record (it is not text); take the line out") from None
+        raise UserError(f"{path}, line {line}, is not a run record (it is not text); remove the line") from None
 
 
 @functools.lru_cache(maxsize=8192)
@@ -138,7 +138,7 @@ def _merge_lines(found: dict[str, Record], text: str, path: Path) -> None:
         try:
             entry = _entry(line)
         except (ValueError, UserError) as error:
-            raise UserError(f"{path}, line {number}, is not a run record ({error}); take the line out") from None
+            raise UserError(f"{path}, line {number}, is not a run record ({error}); remove the line") from None
         known = found.get(entry.digest)
         if known is None and isinstance(entry, Record):
             found[entry.digest] = entry

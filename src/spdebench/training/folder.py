@@ -43,14 +43,14 @@ class Log:
             with self.path.open("a", encoding="utf-8") as file:
                 file.write(_line(entry))
         except OSError as error:
-            raise UserError(f"cannot write {self.path} ({error.strerror}); what is finished is kept") from None
+            raise UserError(f"cannot write {self.path} ({error.strerror}); finished work is kept") from None
 
     def close(self) -> None:
         """Wait until all lines are on the disk."""
         try:
             sync_file(self.path)
         except OSError as error:
-            raise UserError(f"cannot write {self.path} ({error.strerror}); what is finished is kept") from None
+            raise UserError(f"cannot write {self.path} ({error.strerror}); finished work is kept") from None
 
 
 def _line(entry: dict[str, Any]) -> str:

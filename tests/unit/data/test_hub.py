@@ -62,7 +62,7 @@ def test_a_small_file_in_a_folder_has_gits_checksum(place, tmp_path):
 
 def test_a_file_that_differs_is_not_touched(place, tmp_path):
     (tmp_path / NAME).write_bytes(b"mine")
-    with pytest.raises(UserError, match="is there already and differs"):
+    with pytest.raises(UserError, match="already exists and differs"):
         hub.get(NAME, place, tmp_path)
     assert (tmp_path / NAME).read_bytes() == b"mine"
 

@@ -130,7 +130,7 @@ def test_the_command_pushes_and_says_what_is_wrong(run, tmp_path, capsys):
     assert code == 0 and "one.safetensors" in out
     assert sb.load_model(tmp_path / "one.safetensors").name == run.name
     for words, line in (
-        (("push", str(run.path), str(tmp_path / "one.safetensors")), "is there already"),
+        (("push", str(run.path), str(tmp_path / "one.safetensors")), "already exists"),
         (("push", str(run.path), str(run.path)), "folder of the run itself"),
         (("push", str(tmp_path), str(tmp_path / "x")), "no such run"),
         (("push", str(run.path), str(tmp_path / "x"), "--license", "a b"), "a licence is written"),

@@ -110,7 +110,8 @@ def skill(climatology: float, model: float, independent: float) -> float:
     """(climatology - model) / (climatology - independent): 0 for the climatology, 1 for the true law."""
     if not climatology > independent:
         raise UserError(
-            f"the climatology scores {climatology:.4g}, the true law {independent:.4g}: without a gap there is no skill"
+            f"the climatology scores {climatology:.4g}, the true law {independent:.4g}: skill is defined only if the "
+            "true law has a smaller score"
         )
     return (climatology - model) / (climatology - independent)
 

@@ -19,7 +19,7 @@ PAPER, INK, FAINT = "#131416", "#e6edf3", "#8b949e"
 
 
 def solution_pictures(name: str, folder: Path) -> dict[str, Path]:
-    """``{"light": file, "dark": file}`` of a few samples, in ``folder``; what is there already is not made again.
+    """``{"light": file, "dark": file}`` of a few samples, in ``folder``; what exists already is not made again.
 
     The files have the hash of the dataset in their names.
     """
