@@ -84,7 +84,7 @@ def generate(
         return
     if not as_json and missing:
         what = f"{chosen.title}, {chosen.edition} edition, J={chosen.truncation}"
-        law = f", {members} members of each of {len(identity.inputs)}" if members > 1 else ""
+        law = f", {members} members for each of {len(identity.inputs)} inputs" if members > 1 else ""
         total = sum(each.total * each.sample_bytes for each in missing)
         typer.echo(f"{n} samples of {what}{law}, about {size(total)}")
     with Progress(sum(each.total for each in files), "samples") as bar:

@@ -38,20 +38,20 @@ FINE_REFERENCE, INDEPENDENT_ENSEMBLE = "solver vs fine reference", "independent 
 NOTES: Mapping[str, str] = {
     "": "Data: 1200 samples of seed 0, split 70:15:15 by one permutation (3407), unless said otherwise. Ours: mean ± "
     "s.d. over training seeds, their number in brackets; the paper's s.d. is over its five runs on the test set.",
-    "trees": "mean: the mean of the training part. linear, trees: linear regression on the solution of the linear "
-    "equation, and on its trees of height 2, with the exact kernel of the equation.",
-    f"trees{GENERATORS}": "generator's kernel (linear, trees, DLR-Net, NORS): the linear part of the scheme that made "
-    "the data, which is unknown for real data. Such rows are shown, because the authors' code has that kernel, and are "
-    "not ranked.",
-    "step": "step: equation-agnostic, no network: least squares for u at the next frame on products of u, of its "
-    "derivatives and of the noise, mode by mode, rolled out from u0.",
-    "solver": "solver: the solver that made the data, given what a model is given; increments of several of its steps "
-    "are spread evenly over them.",
-    FLOOR: "Three numbers of each problem. floor: the error of the best possible prediction from what a model is given "
-    "(what storage and sub-sampling drop of the noise is drawn many times); nonlinearity: the error of linear with the "
-    "exact kernel; identifiability: the error of step. Models within 1.2 of the floor are equal: none is ahead.",
+    "trees": "mean: the mean of the training data. linear, trees: linear regression on the solution of the linear "
+    "equation, or on its trees of height 2 (products and integrals), with the exact kernel of the equation.",
+    f"trees{GENERATORS}": "generator's kernel (linear, trees, DLR-Net, NORS): the model uses the linear part of the "
+    "numerical scheme that generated the data, which is unknown for real data. Such rows are shown because the "
+    "authors' code uses that kernel; they are not ranked.",
+    "step": "step: no network and no knowledge of the equation; least squares for u at the next frame on products of "
+    "u, its derivatives and the noise, mode by mode; predictions start from u0.",
+    "solver": "solver: the solver that generated the data, with the same input as a model; where the input contains "
+    "only sums of increments over several steps, they are divided evenly between these steps.",
+    FLOOR: "Three reference errors of each problem. floor: the error of the best possible prediction from the input "
+    "(noise that is not part of the input is drawn many times); nonlinearity: the error of linear with the exact "
+    "kernel; identifiability: the error of step. Errors within a factor 1.2 of the floor count as equal.",
     FINE_REFERENCE: f"{FINE_REFERENCE}: distance of the data to the solution with the same noise on a finer grid and "
-    "step. A model with a smaller error has fitted the numerical scheme; the number no longer tells about the SPDE.",
+    "step. A model with a smaller error has fitted the numerical scheme; the number no longer tells us about the SPDE.",
     INDEPENDENT_ENSEMBLE: f"{INDEPENDENT_ENSEMBLE}: other samples of the same law; no model can be expected to score "
     "below it.",
 }

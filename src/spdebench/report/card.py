@@ -109,8 +109,8 @@ def _about(facts: dict[str, Any]) -> list[str]:
     ]
     if facts.get("lost_variance") is not None:
         lines.append(
-            f"- Noise is constant on each stored interval, hence not white in time: {100 * facts['lost_variance']:.3g} "
-            "% of the variance that the linear equation has with white noise are lost (its spatial mean apart)"
+            f"- The noise is constant on each stored interval, hence not white in time: compared with white noise, the "
+            f"linear equation loses {100 * facts['lost_variance']:.3g} % of its variance (without its spatial mean)"
         )
     if facts.get("unseen") is not None:
         share = UnseenShare(**facts["unseen"])
@@ -124,9 +124,9 @@ def _about(facts: dict[str, Any]) -> list[str]:
 
 
 _FLOORS = {
-    "exact": "what a model is given determines the solution, up to rounding",
-    "conditional": "the noise that is not stored or not given was drawn {draws} times for each of {truths} samples",
-    "solver": "an upper bound: the error of the solver from what a model is given, on {truths} samples",
+    "exact": "the input of a model determines the solution, up to rounding",
+    "conditional": "the noise that is not part of the input was drawn {draws} times for each of {truths} samples",
+    "solver": "an upper bound: the error of the solver with the input of a model, on {truths} samples",
 }
 
 
@@ -139,12 +139,13 @@ def _problem(problem: dict[str, Any]) -> list[str]:
         return f"| {key} | {number(value)} | {how if value is not None else _word(problem['notes'].get(key, ''))} |"
 
     return [
-        "## What can be learned",
+        "## Reference errors",
         "",
         f"Relative L2 errors of the task {TASK_TEXT[task['inputs']]}{view}. *floor* is the error of the best possible "
-        "prediction from what a model is given (± standard error): models within 1.2 of it are equal. A problem with a "
-        "small *nonlinearity* is almost linear. *identifiability* is what remains when a regression has looked for the "
-        f"step of the solver. The regressions used {problem['samples']} samples, split as the task says.",
+        "prediction from the input of a model (± standard error); errors within a factor 1.2 of it count as equal. "
+        "*nonlinearity* is the error of a regression on the solution of the linear equation: if it is small, the "
+        "problem is almost linear. *identifiability* is the error of a regression that fits one time step of the "
+        f"solver. The regressions used {problem['samples']} samples, split as the task says.",
         "",
         "| number | error | how |",
         "|---|---|---|",

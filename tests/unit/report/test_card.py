@@ -27,4 +27,4 @@ def test_a_card_of_few_samples_says_what_it_leaves_out(tmp_path: Path) -> None:
     file = sb.generate(sb.equation("phi41", steps=10, **SMALL), n=6, out=tmp_path)
     text = render_card(card_facts(sb.open_dataset(file), samples=2))
     assert "| identifiability | - | 6 samples are too few for a regression |" in text
-    assert "what a model is given determines the solution, up to rounding" in text
+    assert "the input of a model determines the solution, up to rounding" in text

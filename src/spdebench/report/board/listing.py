@@ -29,8 +29,8 @@ FIELDS = (
     *("at_floor", "seeds", "few_seeds", "parameters", "training_seconds", "inference_ms", "hidden", "reproduced"),
 )
 NOTE = (
-    "Mean ± s.d. over training seeds. Models within 1.2 of the floor are equal. A row without a rank is given the "
-    "scheme that made the data. Submissions are scored on other samples of the same problem."
+    "Mean ± s.d. over training seeds. Errors within a factor 1.2 of the floor count as equal. A row without a rank "
+    "uses the numerical scheme that generated the data. Submissions are scored on other samples of the same problem."
 )
 
 
