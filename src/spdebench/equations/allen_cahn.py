@@ -47,7 +47,7 @@ class AllenCahn(ItoStratonovich, name="allen_cahn"):
     formula: ClassVar[str] = "u_t = diffusivity u_xx + rate (u - u^3) + sigma (1 - u^2) xi"
     title: ClassVar[str] = "Stochastic Allen-Cahn"
     remarks: ClassVar[str] = (
-        "Not in the paper. Multiplicative noise (noise_type=multiplicative) is meant in the sense of `calculus`; the "
+        "Not in the paper. Multiplicative noise (noise_type=multiplicative) has the sense of `calculus`; the "
         "edition whose scheme has the other sense gets a drift correction. With cylindrical noise only Ito's sense has "
         "a limit as J grows: Stratonovich's differs from it by the drift -sigma^2 (J+1) u (1 - u^2)."
     )

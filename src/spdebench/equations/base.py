@@ -1,4 +1,4 @@
-"""What an equation is: a spec (every number that defines it) and its mathematics (symbol, drift, noise, initial data).
+"""The base class of equations: a spec (all parameters) and the mathematics (symbol, drift, noise, initial data).
 
     d u = (L u + F(u)) dt + sigma G(u) dW           (order 1 in time)
     d u_t = (L u + F(u)) dt + sigma G(u) dW         (order 2)
@@ -41,7 +41,8 @@ def _builtin() -> None:
 MOST_VALUES = 1 << 30
 """The most values of u that a sample may have: 4 GB."""
 MOST_PER_POINT = 1 << 10
-"""The truncation may be this many times the points of an axis; all the noise beyond is white on the grid."""
+"""The truncation may be at most this many times the points of an axis; with more modes the noise is white on the
+grid."""
 MOST_FUNCTIONS = 1 << 22
 _MOST = {"frames": 1 << 20, "steps": 1 << 24, "substeps": 1 << 20}
 
@@ -78,7 +79,7 @@ class Equation(ABC):
     upper: ClassVar[float] = 1.0
     order: ClassVar[int] = 1  # of the time derivative
     coarsens: ClassVar[bool] = False  # whether edition paper may solve on a finer grid than it stores
-    refinement: ClassVar[int] = 8  # a card halves the step so often to approximate noise that is continuous in time
+    refinement: ClassVar[int] = 8  # how often a card halves the step to approximate noise that is continuous in time
     boundaries: ClassVar[tuple[str, ...]] = ("periodic",)
     bases: ClassVar[tuple[str, ...]] = ("fourier",)
     noises: ClassVar[tuple[str, ...]] = ("cylindrical", "q_wiener")
@@ -105,7 +106,7 @@ class Equation(ABC):
         self._validate()
 
     def _bound(self) -> None:
-        """Refuse sizes that no machine can solve, before memory of that size is asked for."""
+        """Refuse sizes that are too large for any machine, before memory is allocated."""
         for key, most in _MOST.items():
             if getattr(self, key) > most:
                 raise UserError(f"{self.name}: {key} must be at most {most}, got {getattr(self, key)}")
@@ -268,7 +269,7 @@ class Equation(ABC):
         return u
 
     def caution(self) -> str:
-        """One line on what the noise of this spec means, for the card and a warning; empty where nothing is unusual."""
+        """A warning about the noise of this spec, one line, also shown on the card; empty if there is none."""
         return ""
 
     # --- mathematics ----------------------------------------------------------------------------------------------

@@ -44,7 +44,7 @@ class Heat(ItoStratonovich, name="heat"):
     boundaries: ClassVar = ("periodic", "dirichlet")
     bases: ClassVar = ("fourier", "sine", "haar")
     remarks: ClassVar[str] = (
-        "Not in the paper. Multiplicative noise (noise_type=multiplicative) is meant in the sense of `calculus`; the "
+        "Not in the paper. Multiplicative noise (noise_type=multiplicative) has the sense of `calculus`; the "
         "edition whose scheme has the other sense gets a drift correction. With cylindrical noise only Ito's sense has "
         "a limit as J grows: Stratonovich's differs from it by the drift (sigma^2/2) (J+1) u."
     )
@@ -55,7 +55,7 @@ class Heat(ItoStratonovich, name="heat"):
             raise UserError(f"heat: diffusivity must be positive, got {self.diffusivity}")
 
     def resolved_substeps(self) -> int:
-        """Additive noise is solved exactly, whatever the sub-steps."""
+        """Additive noise is solved exactly, for any number of sub-steps."""
         return 32 if self.multiplicative else 1
 
     def symbol(self, grid: Grid, device: torch.device | str = "cpu") -> Tensor:

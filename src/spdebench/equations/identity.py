@@ -1,4 +1,4 @@
-"""What of an equation's class changes its numbers, beyond the fields of its spec; it enters every hash.
+"""The attributes of an equation's class that change its solutions; together with the fields they enter every hash.
 
 A spec states the class variables of its equation that are not those of `Equation`, and its scheme. The seven equations
 of the paper came before this rule: what their classes were then is pinned here and adds nothing to a spec, so that

@@ -1,4 +1,4 @@
-"""The two learning tasks, by what a model is given: xi -> u (one fixed initial datum) and (u0, xi) -> u."""
+"""The two learning tasks, by the input of a model: xi -> u (one fixed initial datum) and (u0, xi) -> u."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a scheme does to one mode of the linear equation  x_t = L x + p + dW/dt,  or  x_tt = L x + p + dW/dt.
+"""The effect of one step of a scheme on one mode of x_t = L x + p + dW/dt, or of x_tt = L x + p + dW/dt.
 
     drift and noise   x_n = A x_{n-1} + l p_{n-1} + r p_n       p the source at the two ends of a step
     impulse           x_n = A x_{n-1} + B dW_n                   dW_n the increment of the noise over the step

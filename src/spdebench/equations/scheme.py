@@ -1,8 +1,9 @@
-"""What a scheme is: it starts from a field, advances a state over one noise interval, and shows the field.
+"""The base class of schemes: a scheme starts from a field, advances a state over one noise interval, and returns the
+field.
 
-A scheme asks the equation for its symbol, drift and noise factor. It declares what it serves, and refuses an equation
-that needs more. The schemes themselves are in `spdebench.solvers`; the base class stands with the equations, because
-an equation names its schemes and its counter-terms depend on what they do to a mode (`propagators`).
+A scheme asks the equation for its symbol, drift and noise factor. It declares which equations it can solve, and refuses
+all others. The schemes themselves are in `spdebench.solvers`; the base class stands with the equations, because an
+equation names its schemes and its counter-terms depend on what they do to a mode (`propagators`).
 """
 
 from __future__ import annotations
@@ -30,8 +31,8 @@ SCHEMES: Registry[Scheme] = Registry("scheme", "schemes", lambda: import_module(
 class Scheme(ABC):
     """One time-stepping scheme for one equation on one grid. ``interval`` is the length of a noise interval.
 
-    The class variables say which equations the scheme serves; `missing` may add further conditions. ``propagator`` is
-    needed by renormalisation and by models whose kernel is that of the scheme (kernel=generator).
+    The class variables say which equations the scheme can solve; `missing` may add further conditions. ``propagator``
+    is needed by renormalisation and by models whose kernel is that of the scheme (kernel=generator).
     """
 
     name: ClassVar[str]
@@ -40,7 +41,7 @@ class Scheme(ABC):
     propagator: ClassVar[Propagator | None] = None
     time_derivatives: ClassVar[int] = 1  # 1: u_t = .., 2: u_tt = ..
     counterterms: ClassVar[bool] = False  # whether the linear term m_n u of renormalisation is in the step
-    multiplicative: ClassVar[bool] = False  # whether sigma G(u) dW is served
+    multiplicative: ClassVar[bool] = False  # whether sigma G(u) dW is supported
     complex_symbol: ClassVar[bool] = False  # whether L may be complex, as that of u_x or u_xxx is
     dims: ClassVar[tuple[int, ...]] = (1, 2, 3)
     boundaries: ClassVar[tuple[str, ...]] = ("periodic", "dirichlet")
@@ -62,7 +63,7 @@ class Scheme(ABC):
 
     @classmethod
     def missing(cls, equation: Equation, grid: Grid) -> list[str]:
-        """What the equation needs and the scheme does not offer, in words; empty where the scheme serves it."""
+        """The features that the equation needs and the scheme lacks, in words; empty if the scheme can solve it."""
         checks = {
             f"{'second' if equation.order == 2 else 'first'} order in time": equation.order == cls.time_derivatives,
             "counter-terms": cls.counterterms or not equation.counterterm_rates(),

@@ -52,7 +52,7 @@ class Basis(ABC):
 
     @abstractmethod
     def resolved_by(self, grid: Grid) -> bool:
-        """Whether the grid tells all functions apart, so that evaluating the series there does not alias."""
+        """Whether all functions are distinct on the grid, so that evaluating the series there does not alias."""
 
     def aliases_on(self, grid: Grid) -> bool:
         """Whether two functions that do not vanish at the points agree there (aliasing)."""
@@ -102,7 +102,7 @@ class Lattice(Basis):
         self._projections: dict[tuple[Grid, str], GridProjection] = {}
 
     def keeping(self, keep: Tensor) -> Lattice:
-        """The same basis with those pairs only for which ``keep`` (pairs,) holds; their numbers stay as they are."""
+        """The same basis, restricted to the pairs for which ``keep`` (pairs,) is true; their numbers do not change."""
         part = copy.copy(self)
         part._vectors, part._thinned = self._vectors[keep], True
         part._count()
@@ -179,7 +179,8 @@ class Fourier(Lattice):
         return torch.unflatten(self.projection_on(grid, z.device)(z), -1, grid.spectral_shape)
 
     def _contiguous(self, z: Tensor, grid: Grid) -> Tensor:
-        """One dimension, all harmonics: amplitudes that alias onto adjacent coefficients are adjacent, so slices do."""
+        """For one dimension and all harmonics: amplitudes that alias onto adjacent coefficients are adjacent, so slices
+        are enough."""
         n, scale = grid.points[0], 1 / math.sqrt(2 * grid.lengths[0])
         half, inner = n // 2, (n - 1) // 2  # inner: the largest harmonic with both a cosine and a sine
         kept = min(half, self.top) + 1
@@ -246,7 +247,7 @@ class Sine(Lattice):
         return torch.unflatten(self.projection_on(grid, z.device)(torch.view_as_real(z).flatten(-2)), -1, grid.points)
 
     def _contiguous(self, z: Tensor, grid: Grid) -> Tensor:
-        """One dimension, all sines: slices do."""
+        """For one dimension and all sines: slices are enough."""
         n = grid.points[0]
         beta = torch.view_as_real(z).flatten(-2)
         out = beta.new_zeros((*z.shape[:-1], n))
@@ -265,7 +266,7 @@ class Haar(Basis):
     """1/sqrt(L), then 2^(d/2)/sqrt(L) psi(2^d x/L - i), d = 0, 1, .., i < 2^d, psi = 1 on [0,1/2), -1 on [1/2,1).
 
     J functions in this order. On a grid the cell that begins at a point gives its value; `projected` integrates the
-    step function against the grid's modes exactly, whatever J is.
+    step function against the grid's modes exactly, for every J.
     """
 
     name = "haar"

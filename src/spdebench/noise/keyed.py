@@ -1,4 +1,4 @@
-"""States of the stream that only the owner of a secret can compute, for inputs whose truth must stay unknown.
+"""States of the random stream that only the owner of a secret can compute, for test inputs with hidden solutions.
 
     s(sample, node) = first 64 bits of HMAC-SHA256(key, problem, purpose, sample, member, node)
     key             = HMAC-SHA256(secret, part)
@@ -21,7 +21,7 @@ from torch import Tensor
 
 
 def message(*words: object) -> bytes:
-    """Words and numbers, each ended by a zero byte, so that they cannot run into each other."""
+    """Words and numbers, each terminated by a zero byte, so that different lists give different messages."""
     return b"".join(str(word).encode() + bytes(1) for word in words)
 
 
@@ -32,7 +32,7 @@ def derived(secret: bytes, *words: object) -> bytes:
 
 @dataclass(frozen=True)
 class KeyedSeed:
-    """Takes the place of a seed: initial data and noise of a problem are functions of (keys, problem, sample).
+    """Replaces a seed: initial data and noise of a problem are functions of (keys, problem, sample).
 
     ``seen`` is the key of initial data and of the noise of ordinary samples, ``unseen`` that of the other members of a
     law: their functions that are not seen. The members 1, 2, .. of a sample may stay secret when its seen noise is

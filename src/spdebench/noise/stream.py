@@ -25,7 +25,7 @@ from spdebench import accel
 from spdebench.noise.keyed import KeyedSeed, KeyedStates
 
 STREAM = "splitmix64-boxmuller-1"
-"""Name of this stream; it is written into every file, and a change of the law below must change it."""
+"""Name of this stream; it is stored in every file, and must be changed whenever the formula above changes."""
 
 PURPOSES = {"noise": 1, "initial": 2, "fixed": 3, "study": 4, "member": 6, "fill": 7, "fill epoch": 8}
 
@@ -58,7 +58,7 @@ def _mixed(h: Tensor) -> Tensor:
 
 
 Seed = int | KeyedSeed
-"""What the noise of all samples follows from: a number, or the keys of a challenge (`keyed`)."""
+"""Determines the noise of all samples: a number, or the keys of a challenge (`keyed`)."""
 States = Tensor | KeyedStates
 """Where the numbers of some samples start: r of the formula, one 64-bit state per sample; or keyed states."""
 

@@ -1,9 +1,9 @@
-"""Fresh noise in place of the functions that a model does not see.
+"""New random noise in place of the noise modes that a model does not see.
 
     fill(t_n, x) = sqrt(dt) sum_q g_{n,q} sqrt(lambda_q) e_q(x),    q kept by truncation J and not by K,   g ~ N(0, 1)
 
-With lambda_q = 1, unit variance for each basis function, this is what a network is given as a source of randomness: it
-need not know the spectrum of the noise. With the true eigenvalues it has the law of dw - dw_seen.
+With lambda_q = 1, unit variance for each basis function, this is the source of randomness in the input of a network,
+which need not know the spectrum of the noise. With the true eigenvalues it has the law of dw - dw_seen.
 
 The numbers g are a function of (seed, sample, draw) or of (seed, epoch, sample, draw), whatever the batch.
 """

@@ -22,7 +22,7 @@ CUDA_BLOCK = 1 << 26
 
 @dataclass(frozen=True)
 class PartialNoise:
-    """Noise of which the functions that truncation ``seen`` keeps are given, and the others are not.
+    """Noise whose modes up to truncation ``seen`` are given, and whose other modes are not.
 
     ``member`` 0: the ordinary sample; 1, 2, ..: the other functions are drawn anew from a stream of that member, one
     number for all samples or one for each; None: the other functions are left out. Members are independent draws of the
@@ -33,7 +33,7 @@ class PartialNoise:
     member: int | tuple[int, ...] | None = None
 
     def of(self, rows: slice) -> PartialNoise:
-        """For some of the samples."""
+        """The same for some of the samples."""
         return replace(self, member=self.member[rows]) if isinstance(self.member, tuple) else self
 
 

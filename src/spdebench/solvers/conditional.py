@@ -27,14 +27,16 @@ from spdebench.grids import Grid
 from spdebench.solvers.loop import Trajectories, advance, between, check_finite, simulate, to_stored, together
 
 DRAWS_FROM = 1 << 40
-"""Number of the first sample that stands for a draw; samples of datasets have smaller numbers."""
+"""Draws are taken from the random stream of samples with numbers from here on; samples of datasets have smaller
+numbers."""
 MOST_ENTRIES = 1 << 26
 """Entries of the matrix A that are kept in memory: 512 MiB."""
 
 
 @dataclass(frozen=True)
 class Given:
-    """What a model is given of the noise of an equation: every k-th stored frame (sums) and point."""
+    """The part of the noise of an equation that is input of a model: every k-th stored frame (increments summed) and
+    point."""
 
     equation: Equation
     every: int = 1
@@ -68,7 +70,7 @@ class Given:
 
     @property
     def complete(self) -> bool:
-        """Whether what is given determines the solver's noise, so that nothing is left to chance."""
+        """Whether the input determines the solver's noise completely."""
         return self.group == 1 and self.resolved
 
     def thin(self, values: Tensor) -> Tensor:

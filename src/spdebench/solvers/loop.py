@@ -38,7 +38,7 @@ class Trajectories:
 
     @staticmethod
     def empty(n: int, frames: int, grid: Grid, dtype: torch.dtype, device: torch.device | str) -> Trajectories:
-        """Room for n samples of frames t_0..t_frames; u0 is a view of u."""
+        """Uninitialised arrays for n samples of frames t_0..t_frames; u0 is a view of u."""
         u = torch.empty((n, frames + 1, *grid.points), dtype=dtype, device=device)
         dw = torch.empty_like(u)
         dw[:, 0] = 0

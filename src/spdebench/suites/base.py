@@ -1,4 +1,4 @@
-"""What a suite is: problems with names, each a dataset and the datasets of its shifts.
+"""The classes of a suite: named problems, each with its dataset and the datasets of its shifts.
 
 A suite is registered by `register_suite`; ``spdebench suite NAME`` prints, makes and verifies it.
 """

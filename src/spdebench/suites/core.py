@@ -1,8 +1,9 @@
-"""The core suite: problems in which the noise and the initial datum determine the solution, and the nonlinearity rules.
+"""The core suite: strongly nonlinear problems in which the noise and the initial datum determine the solution.
 
 All are of edition converged, with noise that is constant on stored intervals and fewer noise modes than points, so that
-the solver finds u from what a model is given (floor below 1e-3). The regimes come from `benchmarks/core_search.py`.
-Every field is written out, so that no changed default moves a problem; a test compares the hashes.
+the solver computes u from the input of a model (floor below 1e-3). The parameters come from
+`benchmarks/core_search.py`. Every field is written out, so that no changed default moves a problem; a test compares the
+hashes.
 
 The shifts of a problem are other data for models that were trained on it: twice the sigma, twice the random part of u0,
 twice the modes of the noise and twice the grid with the same realisation of the noise, and twice the horizon with fresh

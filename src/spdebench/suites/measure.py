@@ -1,4 +1,4 @@
-"""How hard a problem is, in a few numbers that a small ensemble gives (`measure`)."""
+"""Measures of the difficulty of a problem, computed from a small ensemble (`measure`)."""
 
 from __future__ import annotations
 

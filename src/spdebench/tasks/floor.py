@@ -1,4 +1,4 @@
-"""The floor of a problem: the smallest mean error that any model can have, given what it is given.
+"""The floor of a problem: the smallest mean error that any model can have with the given input.
 
     floor = E |u - E[u | given]| / |u|,      norms over x and t_1..t_T
 
@@ -26,9 +26,9 @@ Kind = Literal["exact", "conditional", "solver"]
 DRAWS = 8
 MOST_TRUTHS = 16
 POINT_STEPS = 3e8
-"""Steps times points that a floor may cost: about half a minute on one core."""
+"""Limit on steps times points when a floor is computed: about half a minute on one core."""
 AT_FLOOR = 1.2
-"""Errors below this multiple of the floor are equal: both models do what the given information allows."""
+"""Errors below this multiple of the floor count as equal: they cannot be improved with the given input."""
 
 
 @dataclass(frozen=True)
@@ -88,7 +88,7 @@ def affordable(equation: Equation, draws: int) -> int:
 
 
 def given_solver_error(given: Given, seed: int, samples: Sequence[int], device: str = "cpu") -> tuple[float, float]:
-    """Mean error of the solver on what a model is given, in the float32 of files, and its standard error."""
+    """Mean error of the solver with the input of a model (float32, as in files), and its standard error."""
     eq = given.equation
     with without_aliasing_warning():
         truth = simulate(eq, seed, samples, device=device)

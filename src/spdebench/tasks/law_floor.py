@@ -1,4 +1,4 @@
-"""Floors of a task with unseen noise: what a model that knows the law of u given u0 and the seen noise would draw.
+"""Reference ensembles of a task with unseen noise, drawn from the true law of u given u0 and the seen noise.
 
     independent        further members of the true law: the numbers after those stored, solved and never stored
     conditional_mean   the mean of further members, the best single answer

@@ -58,7 +58,7 @@ class Setting:
 
     @property
     def partial(self) -> bool:
-        """Whether some of the noise that acts is not given to a model, so that the answer is a law."""
+        """Whether some of the noise is not part of the input, so that the right output is a law."""
         return self.seen is not None and self.unseen().functions > 0
 
     def unseen(self, *, law: bool = False, seen: int | None = None) -> UnseenNoise:

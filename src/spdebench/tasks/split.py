@@ -24,7 +24,7 @@ from spdebench.errors import UserError
 
 PARTS = ("train", "val", "test")
 LEAST_SCORED = 3
-"""Samples that are needed to score an ensemble."""
+"""Minimum number of samples for scoring an ensemble."""
 BLOCKS = "blocks"
 
 Rows = dict[str, np.ndarray]
@@ -65,7 +65,7 @@ def _by_weights(chosen: tuple[int, int, int], seed: int, n: int, total: int) -> 
 
 
 def working_split(n: int) -> str:
-    """What to do if a split leaves a part too small: a split of n samples that works, or how many are needed."""
+    """Advice for the user if a part is too small: a split of n samples that works, or how many samples are needed."""
     val, test = max(1, round(0.15 * n)), max(LEAST_SCORED, round(0.15 * n))
     if n - val - test < 1:
         need = LEAST_SCORED + 2
