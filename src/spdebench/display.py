@@ -19,7 +19,7 @@ def cell(value: Any) -> str:
 
 
 def aligned(rows: TableRows) -> list[str]:
-    """TableRows with the same keys as aligned lines, below a header and a rule."""
+    """Rows with the same keys as aligned lines of text, below a header and a line."""
     if not rows:
         return []
     lines = [[cell(value) for value in row.values()] for row in rows]
@@ -49,5 +49,5 @@ class Displayed:
 
 
 def facts(**values: Any) -> TableRows:
-    """TableRows of two columns, one for each fact that is not None."""
+    """Rows of two columns, one for each fact that is not None."""
     return [{"field": key.replace("_", " "), "value": value} for key, value in values.items() if value is not None]

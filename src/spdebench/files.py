@@ -58,7 +58,7 @@ def read_text(path: Path, most: int = MOST_JSON) -> str:
 
 
 def check_regular(path: Path, most: int | None = None) -> None:
-    """OSError unless the path is a regular file (of at most ``most`` bytes): a pipe or a device may never end."""
+    """Raise OSError unless the path is a regular file (of at most ``most`` bytes): a pipe or a device may never end."""
     _check_regular(os.stat(path), path, most)
 
 
@@ -256,7 +256,7 @@ def _remove_if_dead(temporary: Path) -> None:
 
 
 def check_writable(folder: Path) -> None:
-    """OSError if no file can be made in a folder, UserError if locks do not hold there; nothing is left."""
+    """Raise OSError if no file can be created in a folder, and UserError if file locks do not work; no file remains."""
     probe = folder / "probe"
     remove_leftovers(probe)
     temporary, descriptor = _new_temporary(probe)

@@ -63,7 +63,7 @@ _COLUMNS = {
 
 @dataclass(frozen=True)
 class PublishedFile:
-    """What the metadata say about one Parquet file."""
+    """The metadata of one Parquet file."""
 
     name: str
     sha256: str

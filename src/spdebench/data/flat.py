@@ -36,7 +36,7 @@ ORIGIN = "spdebench.origin"
 """Metadata key under which an exported file carries the identity of the dataset it was made from."""
 
 BLOCK = 1 << 21  # values of a column held in memory at a time
-_COORDINATES = 1 << 16  # more distinct values than this are no coordinate axis
+_COORDINATES = 1 << 16  # a column with more distinct values than this is not a coordinate axis
 
 
 @dataclass(frozen=True)
@@ -282,7 +282,8 @@ class Source:
 
 
 def guess_tags(stem: str) -> dict[str, Any]:
-    """What a file's name tells: equation, task, noise, sigma, renormalisation, truncation, samples; what it can."""
+    """The information in a file name: equation, task, noise, sigma, renormalisation, truncation, samples, as far as
+    present."""
     text = "_" + re.sub(r"[^0-9a-z]+", "_", stem.lower()).strip("_") + "_"
     tags: dict[str, Any] = {}
     for pattern in _TAGS:

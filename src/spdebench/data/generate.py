@@ -38,7 +38,7 @@ from spdebench.spec import canonical_json, loads
 from spdebench.version import made_with, what_differs
 
 Report = Callable[[int, int, float], None]
-"""Called after each chunk: samples that were solved, samples that were found solved, max|u|."""
+"""Called after each chunk with the number of samples solved now, the number found on disk, and max|u|."""
 
 
 GPU_SHARE = 0.25  # of a GPU that a chunk asks for on a cluster: solving takes less time than writing
@@ -105,7 +105,7 @@ def _generate(
     quiet: bool,
     force: bool,
 ) -> Path:
-    """Make one file, unless it is there."""
+    """Generate one file, unless it exists."""
     equation = identity.equation
     path = folder / identity.file_name
     parts = parts_folder(path).absolute()  # workers on other machines have another current folder
@@ -127,7 +127,7 @@ def _generate(
 
 
 def _whole(path: Path, repair: bool = False) -> bool:
-    """Whether the file is there and not damaged; with ``repair`` a damaged one is set aside."""
+    """Whether the file exists and is not damaged; with ``repair`` a damaged file is renamed."""
     if not path.exists():
         return False
     try:
@@ -140,7 +140,7 @@ def _whole(path: Path, repair: bool = False) -> bool:
 
 
 def _remove_parts(parts: Path) -> None:
-    """Remove the chunks of a file that is whole, which a process left that died at the very end."""
+    """Remove the chunks of a complete file, which remain if a process was killed just before it could remove them."""
     if parts.exists() and not held(parts):
         with suppress(UserError), locked(parts, quiet=True):  # chunks in a folder that cannot be written stay there
             shutil.rmtree(parts, ignore_errors=True)
@@ -243,7 +243,7 @@ def read_part(identity: DatasetSpec, folder: Path, index: int) -> StoredChunk | 
         if not size + 36 <= path.stat().st_size <= size + 36 + MOST_MADE:
             return None
         raw = path.read_bytes()
-    except OSError:  # not there, or the disk cannot read it
+    except OSError:  # it does not exist or cannot be read
         return None
     end = len(raw) - 36
     (length,) = struct.unpack("<I", raw[-4:])
@@ -307,7 +307,7 @@ def check_device(device: str) -> None:
 
 
 def check_aliasing(equation: Equation, allowed: bool) -> None:
-    """Raise an error if the noise aliases on the grid and this is not what the caller wants."""
+    """Raise an error if the noise aliases on the grid and the caller has not allowed it."""
     if not allowed and (message := equation.aliasing_message()):
         raise UserError(f"{message}; to make such data, as the paper does, add --allow-aliasing (allow_aliasing=True)")
 

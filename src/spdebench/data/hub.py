@@ -1,8 +1,7 @@
 """Files on the Hugging Face hub (extra ``hub``): `get` fetches a dataset by name, `fetch` any file, `upload` commits
-files. What a dataset or a model looks like there is said in `spdebench.data.publish` and `spdebench.training.share`.
-
-A download lies beside its target until it is whole and its checksum is right; stopped, it goes on where it was. The hub
-is another machine: names and sizes that it tells are checked like those of any file.
+files. `spdebench.data.publish` and `spdebench.training.share` define which files a dataset or a model has there. A
+download is a temporary file next to its target until it is complete and its checksum is right; an interrupted download
+is resumed. Names and sizes that the hub reports are checked like those of any file.
 """
 
 from __future__ import annotations
@@ -141,7 +140,7 @@ def fetch(remote: Remote, commit: str, place: Place, target: Path) -> Path:
     part = parts / plain_name(remote.checksum, "a checksum")
     _check_disk(remote, part)
     with locked(parts):
-        if not target.exists():  # else by whom we waited for
+        if not target.exists():  # otherwise another process has downloaded it
             _fetch(place, commit, remote, part)
             if not remote.matches(part):
                 shutil.rmtree(parts, ignore_errors=True)

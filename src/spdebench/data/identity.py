@@ -149,7 +149,7 @@ class DatasetSpec:
 
 
 def from_dict(values: Any) -> DatasetSpec:
-    """The spec whose `to_dict` this is; anything else is one clear line."""
+    """The spec with this `to_dict`; raises a one-line error for anything else."""
     if not isinstance(values, dict) or values.get("layout") != LAYOUT:
         found = values.get("layout") if isinstance(values, dict) else None
         raise UserError(f"the file has layout version {found!r}; this version reads {LAYOUT}")

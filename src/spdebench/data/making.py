@@ -52,7 +52,8 @@ class Watch:
 
 @dataclass(frozen=True)
 class Making:
-    """A file that is being made: finished chunks, all chunks, the process at work, why it failed, seconds left."""
+    """A file that is being generated: finished chunks, all chunks, the working process, the reason of a failure,
+    seconds left."""
 
     name: str
     done: int

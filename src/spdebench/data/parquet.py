@@ -1,4 +1,5 @@
-"""How files for others are written with Parquet: all or nothing, with checksums of pages and without statistics."""
+"""Writes Parquet files for other libraries: a file appears only when complete, with page checksums and no
+statistics."""
 
 from __future__ import annotations
 
@@ -16,9 +17,8 @@ from spdebench.files import replacing
 def new_parquet(
     path: Path, schema: pa.Schema, *, dictionary: Sequence[str], fields: Sequence[str]
 ) -> Iterator[pq.ParquetWriter]:
-    """A writer of ``path``, which is there once everything is written.
-
-    ``dictionary``: columns of few values; ``fields``: columns of floats of a field, whose bytes are split by place.
+    """A writer of ``path``; the file appears when everything is written. ``dictionary`` names columns with few
+    different values, and ``fields`` columns of floats, which are byte-stream split.
     """
     with (
         replacing(path) as temporary,

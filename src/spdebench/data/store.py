@@ -155,9 +155,8 @@ def _seal(texts: dict[str, str]) -> str:
 
 
 class ColumnFile:
-    """A file that `Writer` has made, read lazily: identity, shapes of columns, checksums of chunks; nothing else.
-
-    What its columns and rows must be says the subclass.
+    """A file that `Writer` has written, read lazily: identity, shapes of columns and checksums of chunks. The subclass
+    defines which columns and how many rows it must have.
     """
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
@@ -198,18 +197,18 @@ class ColumnFile:
             raise Damaged(f"{self.path} is damaged: it has {len(self)} rows and checksums for {rows}")
 
     def _declared_columns(self) -> dict[str, tuple[int, ...]]:
-        """The columns that the file must have, by its identity; anything that is wrong with it may be raised."""
+        """The columns that the file must have according to its identity; raises any error if the identity is wrong."""
         raise NotImplementedError
 
     def _declared_rows(self) -> int | None:
-        """The number of rows that the file must have, if its identity says it."""
+        """The number of rows that the file must have, if its identity states it."""
         return None
 
     def __len__(self) -> int:
         return int(self._file.metadata.num_rows)
 
     def read(self, column: str, start: int = 0, stop: int | None = None) -> np.ndarray:
-        """TableRows start..stop of u0, dw or u, reading only the row groups that hold them."""
+        """Rows start..stop of a column; only the row groups that contain them are read."""
         stop = len(self) if stop is None else min(stop, len(self))
         out = self.room(column, max(0, stop - start))
         for first, rows in self.row_groups(column, start, stop):
@@ -218,7 +217,7 @@ class ColumnFile:
         return out
 
     def room(self, column: str, rows: int) -> np.ndarray:
-        """An array for so many rows of a column; a one-line error if the machine has too little memory."""
+        """An empty array for this number of rows of a column; raises a one-line error if there is too little memory."""
         shape = (rows, *self.shapes[column])
         size = 4 * math.prod(shape)
         try:

@@ -1,4 +1,4 @@
-"""How much of the variance belongs to the noise that is not seen, in a dataset with ``seen``.
+"""The fraction of the variance that is due to unseen noise, in a dataset with ``seen``.
 
     of the noise      sum of the eigenvalues of the functions that are not seen / Tr Q
     of the solution   E Var(u | u0, seen noise) / Var(u), both summed over space and t_1..t_T, measured from members
@@ -50,7 +50,7 @@ def noise_share(equation: Equation, seen: int) -> float:
 
 
 def unseen_share(dataset: Dataset) -> UnseenShare | None:
-    """Both shares of a dataset; None for one whose noise is seen as a whole, or unknown."""
+    """Both fractions of a dataset; None if all of its noise is seen, or if the noise is unknown."""
     if dataset.imported or dataset.spec.seen is None:
         return None
     seen = dataset.spec.seen

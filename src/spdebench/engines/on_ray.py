@@ -257,7 +257,7 @@ def _check_listens(address: str) -> None:
 
 
 def _connect(address: str) -> None:
-    """OSError if nothing listens at ``HOST:PORT``; "auto" and its like are not checked."""
+    """Raise OSError if nothing listens at ``HOST:PORT``; words such as "auto" are not checked."""
     host, colon, port = address.rpartition("://")[2].rpartition(":")
     if colon and port.isdigit():
         socket.create_connection((host.strip("[]"), int(port)), timeout=10).close()

@@ -1,4 +1,5 @@
-"""Frozen dataclasses to JSON and back; a value that does not fit its field is one line that names the field."""
+"""Converts frozen dataclasses to JSON and back; a value of the wrong type raises a one-line error that names the
+field."""
 
 from __future__ import annotations
 

@@ -107,7 +107,7 @@ class LossLog:
 
 @dataclass(frozen=True)
 class FigureData:
-    """What a figure of the paper shows of a run in addition to its scores."""
+    """The data of a run that a figure of the paper needs in addition to its scores."""
 
     moments: MomentData | None = None
     log: LossLog | None = None

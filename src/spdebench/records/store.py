@@ -34,7 +34,7 @@ def known(folder: str | os.PathLike[str] | None = None) -> dict[str, Record]:
 
 
 def shipped_folder() -> Path | None:
-    """The records that come with the package: within it where it was installed, at the top of a checkout otherwise."""
+    """The records that are part of the package: inside an installed package, or in the top folder of a clone."""
     package = Path(__file__).resolve().parents[1]
     checkout = package.parents[1]
     places = [package / "results", *([checkout / "results"] if (checkout / "pyproject.toml").is_file() else [])]
@@ -108,7 +108,8 @@ def _text(path: Path) -> str:
 
 
 def _torn(content: bytes) -> int:
-    """Bytes at the end that begin a line: its writer is still writing, or was killed (its run is collected again)."""
+    """Number of bytes of an incomplete last line: its process is still writing or was killed (then the run is added
+    again)."""
     last = content[content.rfind(b"\n") + 1 :]
     try:
         json.loads(last or b"null")
@@ -142,7 +143,7 @@ def _merge_lines(found: dict[str, Record], text: str, path: Path) -> None:
         known = found.get(entry.digest)
         if known is None and isinstance(entry, Record):
             found[entry.digest] = entry
-        elif known is not None:  # else it adds to a record that was taken out
+        elif known is not None:  # otherwise the record to which it belongs was removed
             new = entry.addition_to(known) if isinstance(entry, Record) else entry
             found[entry.digest] = known if new is None else known.with_addition(new)
 
@@ -164,7 +165,7 @@ def _locked(path: Path) -> Iterator[Any]:
 
 
 def _append(file: Any, line: str) -> None:
-    """Write one line whole, or (a full disk) leave the file as it was."""
+    """Append one complete line; if that fails (a full disk), restore the file."""
     size = file.seek(0, os.SEEK_END)
     start = b""
     if size:

@@ -26,7 +26,7 @@ MAIN = "rel_l2"
 SKILL = "skill"
 """A score of laws that is computed from the energy scores of three records (`metrics.skill`) and never stored."""
 MISSING = "-"
-"""What stands for a number that does not exist."""
+"""Text that is shown for a missing number."""
 
 
 # --- numbers ------------------------------------------------------------------------------------------------------
@@ -77,9 +77,8 @@ def mean_samples(records: Sequence[Record], metric: str, part: str) -> np.ndarra
 
 
 def ideal(metric: str) -> float:
-    """What a perfect prediction scores: 0 for errors, times and unknown metrics, 1 for ratios and skill.
-
-    For scores of laws it is what the true law scores, or 0 where that depends on the law.
+    """The score of a perfect prediction: 0 for errors, times and unknown metrics, 1 for ratios and skill. For scores of
+    laws it is the score of the true law, or 0 if that depends on the law.
     """
     name = metric.partition("(")[0]
     if name == SKILL:
@@ -101,7 +100,7 @@ def ranked(means: Mapping[K, float | None], metric: str) -> list[K]:
 
 
 def at_floor(mean: float | None, floor: float | None) -> bool:
-    """Whether an error lies within 1.2 of the floor, so that nothing is left to improve."""
+    """Whether an error lies within a factor 1.2 of the floor, so that it cannot be improved."""
     return mean is not None and floor is not None and mean <= AT_FLOOR * floor
 
 
@@ -176,7 +175,7 @@ def count(value: int | None) -> str:
 
 
 def rough(value: float, digits: int = 2) -> str:
-    """As many digits as a measured time deserves: 0.031, 7.5, 620."""
+    """Two digits, for measured times: 0.031, 7.5, 620."""
     if value == 0 or not math.isfinite(value):
         return f"{value:g}"
     return f"{float(f'{value:.{digits - 1}e}'):.10g}"

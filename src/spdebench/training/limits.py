@@ -21,7 +21,7 @@ _REFUSED = "its spec asks for many more weights than the file has"
 
 @contextmanager
 def parameters_at_most(count: int) -> Iterator[None]:
-    """RuntimeError if a model inside registers more parameters, or asks for one tensor that is much larger."""
+    """A context that raises RuntimeError if a model registers more parameters or allocates a much larger tensor."""
     left = count
 
     def registered(module: torch.nn.Module, name: str, parameter: torch.nn.Parameter | None) -> None:
@@ -66,7 +66,7 @@ def _values(args: Sequence[Any], kwargs: Mapping[str, Any]) -> int:
 
 
 def check_types(model: OperatorModel, weights: Mapping[str, torch.Tensor]) -> None:
-    """TypeError unless weights have the types that the model has: torch would convert others without a word."""
+    """Raise TypeError unless the weights have the types of the model; torch would convert other types silently."""
     for name, value in model.state_dict().items():
         if name in weights and weights[name].dtype != value.dtype:
             raise TypeError(f"{name} is {weights[name].dtype}, the model has {value.dtype}")

@@ -31,7 +31,7 @@ class MeanDistances:
 
 
 def distances(x: Tensor, y: Tensor, cell: float, dt: float) -> tuple[MeanDistances, MeanDistances]:
-    """MeanDistances in L2 of space, averaged over frames, and in L2 of space and time.
+    """The mean distances in L2 of space, averaged over frames, and those in L2 of space and time.
 
     |u|_frame = (cell sum_x u^2)^{1/2},     |u|_path = (dt cell sum_t sum_x u^2)^{1/2}.
     """
