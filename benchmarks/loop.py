@@ -81,7 +81,7 @@ def main() -> None:
                 work()  # both end by reading a number, that is, when the device is done
                 least[name] = min(least[name], clock() - start)
         for name, seconds in least.items():
-            rows.append({"loop": name, "ms an epoch": 1e3 * seconds, "of bare": seconds / least["bare"]})
+            rows.append({"loop": name, "ms per epoch": 1e3 * seconds, "of bare": seconds / least["bare"]})
     print(f"{given.model}, {given.samples} samples, batch {BATCH}, {given.device}")
     print_table(rows)
 

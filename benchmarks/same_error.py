@@ -7,7 +7,7 @@ ours    our kernels, steps replayed as CUDA graphs
 
 Both have the same protocol, weights to start from and order of batches; they differ by rounding, which training makes
 large in the end. So errors are compared, not weights: best validation, its epoch, and the error of those weights on
-the test part. A second seed of ours beside them says how far two trainings are apart that differ in nothing but that.
+the test part. A second seed of ours shows how far apart two trainings are that differ only in the seed.
 Runs of ours that `spdebench table phi41-periodic --run` has made already are the same trainings: `--forms plain` then
 makes what is missing.
 """

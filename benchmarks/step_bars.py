@@ -1,4 +1,4 @@
-"""The bars of the model `step`: its test error on each equation beside the error that it must reach.
+"""The bars of the model `step`: its test error on each equation next to the error that it must reach.
 
     python benchmarks/step_bars.py [--all] [--only kdv] [--factor 0.5] [--data FOLDER] [--device cuda]
 

@@ -165,7 +165,7 @@ def full_names(cls: type, values: Mapping[str, Any], label: str) -> dict[str, An
     for key, value in values.items():
         name = short.get(key, key)
         if name in out:
-            other = next(s for s, meant in short.items() if meant == name)
+            other = next(s for s, full in short.items() if full == name)
             raise UserError(f"{label}: '{other}' and '{name}' are the same field; give one of them")
         out[name] = value
     return out
@@ -190,7 +190,8 @@ def current_names(values: Mapping[str, Any], old: Mapping[str, str], label: str)
 
 
 def check(instance: Any, label: str) -> None:
-    """Decode the fields of a frozen dataclass in place: ints become floats where these are meant, the rest must fit."""
+    """Decode the fields of a frozen dataclass in place: ints become floats where a float is expected; other values must
+    have the right type."""
     for key, hint in fields_of(type(instance)).items():
         object.__setattr__(instance, key, decode(getattr(instance, key), hint, f"{label}: {key}"))
 
@@ -209,7 +210,7 @@ def parse_overrides(arguments: Iterable[str]) -> dict[str, str]:
 
 
 def decode(value: Any, hint: Any, where: str) -> Any:
-    """``value`` as the type ``hint``, or one line that says what was expected and what came."""
+    """``value`` as the type ``hint``, or a one-line error that says what was expected and what was given."""
     origin = typing.get_origin(hint)
     if origin is typing.Literal:
         choices = typing.get_args(hint)

@@ -153,5 +153,5 @@ def test_units_share_a_gpu_and_no_more(tmp_path):
     assert done.returncode == 0, done.stderr
     found = json.loads(done.stdout)
     assert len(found) == 5 and {gpu for _, _, gpu in found} == {"0"}
-    beside = [sum(other[0] <= start < other[1] for other in found) for start, _, _ in found]
-    assert max(beside) == 2
+    simultaneous = [sum(other[0] <= start < other[1] for other in found) for start, _, _ in found]
+    assert max(simultaneous) == 2

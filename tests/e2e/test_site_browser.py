@@ -147,7 +147,7 @@ def test_a_click_anywhere_in_a_head_sorts(view, site):
     before = cells(view, "rel_l2")
     view.evaluate(f"{TABLE}.scrollIntoView()")
     corner = f"(r => [r.left + 3, r.top + 3])({TABLE}.tHead.rows[0].cells[1].getBoundingClientRect())"
-    x, y = view.evaluate(corner)  # beside the words
+    x, y = view.evaluate(corner)  # next to the text
     view.click(x, y)
     up = cells(view, "rel_l2")
     numbers = [leading(cell) for cell in up if cell != "nan"]

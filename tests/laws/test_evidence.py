@@ -1,4 +1,4 @@
-"""Laws that `benchmarks/evidence.py` rests on."""
+"""Laws that `benchmarks/evidence.py` uses."""
 
 from __future__ import annotations
 

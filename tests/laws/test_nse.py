@@ -139,7 +139,7 @@ def test_velocity_is_divergence_free_and_its_curl_is_the_vorticity():
 def test_mean_enstrophy_grows_by_the_trace_of_the_noise(boundary, edition):
     """E int omega(T)^2 = int omega_0^2 + sigma^2 Tr(Q) T at nu = f = 0, n = 256, 4 standard errors.
 
-    Euler's explicit step adds dt^2 |F|^2 a step, far below the error here. With Dirichlet data the points lose the
+    Euler's explicit step adds dt^2 |F|^2 per step, far below the error here. With Dirichlet data the points lose the
     functions sin(N pi x) only, and J is below N.
     """
     eq = full(

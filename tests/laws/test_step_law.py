@@ -206,7 +206,7 @@ def simulated(eq: sb.Equation, m: int) -> torch.Tensor:
 @pytest.mark.parametrize(
     "fields",
     [{}, {"boundary": "dirichlet"}, {"edition": "converged"}, {"steps": 16}, {"truncation": 24}],
-    ids=["paper", "dirichlet", "converged", "two steps a frame", "aliasing"],
+    ids=["paper", "dirichlet", "converged", "two steps per frame", "aliasing"],
 )
 def test_the_exact_gaussian_law_is_that_of_simulated_members(fields):
     """Mean and variance per mode and frame of 400 members: 4.5 standard errors."""

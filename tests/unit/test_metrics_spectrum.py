@@ -73,7 +73,7 @@ def test_littlewood_paley_reads_off_the_exponent() -> None:
     def besov(alpha: float):
         def amplitude(k: float) -> float:
             j = math.floor(math.log2(k)) if k >= 1 else 0
-            return 2 ** (-alpha * j - j / 2)  # 2^j modes a block
+            return 2 ** (-alpha * j - j / 2)  # 2^j modes per block
 
         return powers(grid, amplitude)
 

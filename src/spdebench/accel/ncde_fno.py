@@ -321,6 +321,6 @@ def _to_mixing(g: Tensor, spectrum: Tensor) -> Tensor:
 
 
 def _sizes(points: int, modes: int, h: int, w: int) -> tuple[int, ...]:
-    """Tiles; products need 16 along each side, and there are two rows a mode."""
+    """Sizes of the tiles; products need 16 along each side, and there are two rows per mode."""
     rows, hidden = tile(points), tile(w)
     return rows, min(WARPS, rows // 16), tile(2 * modes) // 2, tile(h), hidden, min(hidden, PART)

@@ -40,10 +40,11 @@ def _forward_kernel(x, weight, bias, out, total, c, eps, rows: tl.constexpr, wid
 
 @triton.jit
 def _backward_kernel(
-    grad, beside, x, weight, to_x, sums, total, c, eps, blocks, length, at_bias,
+    grad, residual, x, weight, to_x, sums, total, c, eps, blocks, length, at_bias,
     add: tl.constexpr, rows: tl.constexpr, width: tl.constexpr,
 ):  # fmt: skip
-    """dL/dx, plus ``beside`` where ``add``; sums over the blocks of rows p, p + P, .. for weight and bias."""
+    """dL/dx, plus the gradient ``residual`` of x itself if ``add``; sums over blocks of rows p, p + P, .. for weight
+    and bias."""
     p, i = tl.program_id(0), tl.arange(0, width)
     w = tl.load(weight + i, mask=i < c, other=0.0)
     sum_weight, sum_bias = tl.zeros((rows, width), tl.float32), tl.zeros((rows, width), tl.float32)
@@ -59,7 +60,7 @@ def _backward_kernel(
         mean, along = tl.sum(g, axis=1) / c, tl.sum(g * normal, axis=1) / c
         g = (g - mean[:, None] - normal * along[:, None]) * scale[:, None]
         if add:
-            g += tl.load(beside + at, mask=inside, other=0.0)
+            g += tl.load(residual + at, mask=inside, other=0.0)
         tl.store(to_x + at, g, mask=inside)
     sums += p * length + i
     tl.store(sums, tl.sum(sum_weight, axis=0), mask=i < c)
@@ -75,17 +76,17 @@ def forward(x: Tensor, weight: Tensor, bias: Tensor, eps: float) -> Tensor:
 
 
 def backward(
-    grad: Tensor, beside: Tensor | None, x: Tensor, weight: Tensor, eps: float
+    grad: Tensor, residual: Tensor | None, x: Tensor, weight: Tensor, eps: float
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """Gradients of x, to which ``beside`` is added, of weight and of bias."""
+    """Gradients of x, to which ``residual`` is added, of weight and of bias."""
     c, to_x = x.shape[-1], torch.empty_like(x)
     total, (rows, width) = x.numel() // c, _tile(c, BACK_ELEMENTS)
     blocks = triton.cdiv(total, rows)
     count = min(blocks, SHARE * programs(x.device.index) // 2)
     sums = Sums(x, count, [(c,), (c,)])
     _backward_kernel[(count,)](
-        grad, grad if beside is None else beside, x, weight, to_x, sums.parts, total, c, eps, blocks, sums.length,
-        sums.starts[1], beside is not None, rows, width,
+        grad, grad if residual is None else residual, x, weight, to_x, sums.parts, total, c, eps, blocks, sums.length,
+        sums.starts[1], residual is not None, rows, width,
     )  # fmt: skip
     to_weight, to_bias = sums.summed()
     return to_x, to_weight, to_bias

@@ -14,7 +14,7 @@ import triton.language as tl
 from torch import Tensor
 from triton.language.extra import libdevice
 
-_BLOCK = 256  # two numbers a thread: more would take so many registers that few threads run at a time
+_BLOCK = 256  # two numbers per thread: more would take so many registers that few threads run at a time
 
 
 @triton.jit

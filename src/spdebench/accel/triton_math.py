@@ -54,7 +54,7 @@ def split(x):
 
 @triton.jit
 def product(a, a_rest, b, b_rest, total):
-    """total + (a + a_rest)(b + b_rest) without the product of the rests, 2^-22 of it."""
+    """total + (a + a_rest)(b + b_rest) without the product of the two remainders, which is 2^-22 of it."""
     total = tl.dot(a_rest, b, total, input_precision="tf32")
     total = tl.dot(a, b_rest, total, input_precision="tf32")
     return tl.dot(a, b, total, input_precision="tf32")

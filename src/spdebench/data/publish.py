@@ -116,8 +116,8 @@ def _write(
     creator: str,
     place: hub.Place | None,
 ) -> list[Path]:
-    beside = dataset.path.with_suffix(".md")
-    text = read_text(beside) if beside.is_file() else card(dataset)
+    card_file = dataset.path.with_suffix(".md")
+    text = read_text(card_file) if card_file.is_file() else card(dataset)
     licence = licence or ("unknown" if dataset.imported else "cc-by-4.0")
     where = place.repo if place else str(folder)
     metadata = croissant.read(known[croissant.FILE], f"{croissant.FILE} of {where}")

@@ -30,8 +30,8 @@ BEAT = 1.0
 def start(stop: Connection, beats: Any = None, interval: float = BEAT) -> None:
     """Prepare this process for work. It ends when the other end of ``stop`` is closed, or with its parent process.
 
-    ``beats`` is memory shared with the engine: this worker counts upwards beside its process number, as long as it is
-    not stopped.
+    ``beats`` is memory shared with the engine: this worker increases a counter next to its process number as long as it
+    runs.
     """
     import torch  # slow to import
 

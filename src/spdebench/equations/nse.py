@@ -36,7 +36,7 @@ class NSE(Equation, name="nse"):
     exp(-alpha |k|^2) (paper, its text). With the first, the amplitude is 0.002 of the largest where the 16 x 16 stored
     points end, |k| = 8, and J means nothing beyond |k| = 12; with the second, most of the noise lies between the stored
     points. The paper's k_i = -J/2+1..J/2 leave an edge vector k without its partner -k; the real part of that sum,
-    which is meant, gives such a k half its eigenvalue and (J/2, -J/2) none, so that Var dW/dt is the paper's sum of
+    which we use, gives such a k half its eigenvalue and (J/2, -J/2) none, so that Var dW/dt is the paper's sum of
     lambda_k. With Dirichlet data sin(pi k x), k_i = 1..J, has the eigenvalue of its wave number, that is of k/2: the
     same function of the Laplacian.
 

@@ -86,7 +86,7 @@ class Redrawn(Prepared):
     """Features for several draws of the unseen noise, which `draw` replaces in place.
 
     The tensors stay where they are, so that a captured graph that reads them sees the new values. They take ``draws``
-    times the memory of ordinary features; the seen noise and the initial data are kept beside them.
+    times the memory of ordinary features; the seen noise and the initial data are kept as well.
     """
 
     model: OperatorModel = field(kw_only=True)

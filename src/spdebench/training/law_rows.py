@@ -104,14 +104,14 @@ def measure(wanted: LawRowSpec, dataset: Dataset, device: str = "cpu") -> Record
     def score(prediction: MembersInBlocks | Tensor) -> Scores:
         return law_scores(prediction, truth, part.grid, times=part.times, device=device)
 
-    def beside(prediction: MembersInBlocks | Tensor) -> PartScores:
+    def scored(prediction: MembersInBlocks | Tensor) -> PartScores:
         found = score(prediction)
         return PartScores(metric_values(found), sample_errors(found), wanted.datasets, part.name, len(part))
 
     law = score(further)
-    shifts = {CONDITIONAL_MEAN: beside(further.mean.unsqueeze(1))}
+    shifts = {CONDITIONAL_MEAN: scored(further.mean.unsqueeze(1))}
     if is_gaussian(dataset.equation):
-        shifts[EXACT_LAW] = beside(ExactMembers(part))
+        shifts[EXACT_LAW] = scored(ExactMembers(part))
     return Record(
         digest=wanted.digest,
         name=wanted.name,

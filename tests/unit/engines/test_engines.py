@@ -1,4 +1,4 @@
-"""Engines: order, what runs beside what, workers that are killed, interrupts; mistakes are one line."""
+"""Engines: order of units, which units run at the same time, killed workers, interrupts; one-line errors."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def test_what_runs_beside_what(wanted, workers, memory, random):
                     waiting.remove(need)
             assert room.taken and len(room.taken) <= workers
             if len(room.taken) > 1:
-                # a unit of which nothing is known is let in beside one that runs alone beyond the memory
+                # a unit with unknown needs is started while a unit runs that is larger than the memory
                 known = [n.memory for n in room.taken if n.memory]
                 assert len(known) <= 1 or sum(known) <= memory
                 for place in "ab":

@@ -1,4 +1,4 @@
-"""What tests of GPU kernels share: value and gradients by our kernels beside those by torch's own operations."""
+"""Helpers of the tests of GPU kernels: value and gradients by our kernels and by torch's own operations."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The honest baselines: what they fit, that they fit it, and what their coefficients say."""
+"""The baselines without a network: what they can fit exactly, and the meaning of their coefficients."""
 
 from __future__ import annotations
 

@@ -61,8 +61,8 @@ def test_layer_norm(shape: tuple[int, ...]) -> None:
     close_and_again(lambda: layer(x), [x, *layer.parameters()])
 
     def with_it() -> Tensor:
-        beside, normalised = layer.with_input(x)
-        return beside.sin() + normalised
+        same, normalised = layer.with_input(x)
+        return same.sin() + normalised
 
     close_and_again(with_it, [x, *layer.parameters()])
 

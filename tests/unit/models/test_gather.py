@@ -192,7 +192,7 @@ def test_compiled_and_half_precision_take_the_plain_way(name, config):
 
 # --- the piece by itself ------------------------------------------------------------------------------------------
 def solve(maps: Callable[..., Any], weights: list[Tensor], start: Tensor, steps: int) -> tuple[Tensor, list[Tensor]]:
-    """``steps`` evaluations of two layers and a matrix a mode, from a start of (B, modes, h)."""
+    """``steps`` evaluations of two layers and one matrix per mode, from a start of (B, modes, h)."""
     z, (inner, mix) = maps(start, (weights[0], weights[1]), (weights[2], None))
     frames = [z]
     for _ in range(steps):

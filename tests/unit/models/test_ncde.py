@@ -84,7 +84,7 @@ def convolved(layer: Convolution, z: torch.Tensor, v: torch.Tensor | None = None
 
 @pytest.mark.parametrize(("points", "modes"), [(16, 8), (16, 16), (15, 15), (16, 7), (12, 1)])
 def test_published_convolution_by_fft(points, modes):
-    """Full complex transform, centred window of modes, one matrix a mode, real part."""
+    """Full complex transform, centred window of modes, one matrix per mode, real part."""
     torch.manual_seed(0)
     layer = Convolution(3, modes, published=True).double()
     z = torch.randn(2, points, 3, dtype=torch.float64)

@@ -100,7 +100,7 @@ def test_one_step_and_back(wavelet, n):
 def test_constants_and_lines():
     low = coarse(64, "db3", 2)[0]
     k = len(low) // 2
-    np.testing.assert_allclose(low[:k] @ np.ones(64), 2.0, atol=1e-12)  # sqrt 2 a step
+    np.testing.assert_allclose(low[:k] @ np.ones(64), 2.0, atol=1e-12)  # sqrt 2 per step
     np.testing.assert_allclose(low[k:] @ np.ones(64), 0.0, atol=1e-12)
     inner = (low[k:] @ np.arange(64.0) ** 2)[3:-3]  # three vanishing moments, away from the reflected ends
     np.testing.assert_allclose(inner, 0.0, atol=1e-9)

@@ -38,9 +38,9 @@ class _Fused(torch.autograd.Function):
         return x.view_as(x), accel.module("norm").forward(kept, weight, bias, eps)
 
     @staticmethod
-    def backward(ctx: Any, beside: Tensor | None, grad: Tensor | None) -> tuple[Tensor | None, ...]:
+    def backward(ctx: Any, residual: Tensor | None, grad: Tensor | None) -> tuple[Tensor | None, ...]:
         if grad is None:
-            return beside, None, None, None
+            return residual, None, None, None
         x, weight = ctx.saved_tensors
-        other = None if beside is None else beside.contiguous()
+        other = None if residual is None else residual.contiguous()
         return (*accel.module("norm").backward(grad.contiguous(), other, x, weight, ctx.eps), None)

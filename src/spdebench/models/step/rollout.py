@@ -79,7 +79,7 @@ class Draws(Protocol):
 
 
 class RandomPart(Protocol):
-    """A law from which every step of a rollout adds a draw; ``states`` are those of the random stream, one a path."""
+    """A law from which every step of a rollout adds a draw; ``states`` are those of the random stream, one per path."""
 
     def start(self, states: Tensor, grid: Grid) -> Draws: ...
 

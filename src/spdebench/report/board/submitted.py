@@ -1,4 +1,4 @@
-"""Submissions as runs that stand beside ours: each scored prediction becomes a record of the problem that it is for."""
+"""Submissions in the form of runs, to rank them with ours: each scored prediction becomes a record of its problem."""
 
 from __future__ import annotations
 
