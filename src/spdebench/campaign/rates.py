@@ -1,4 +1,4 @@
-"""How long runs take, estimated from finished ones.
+"""Estimates the time of a run from finished runs.
 
     seconds of a run = (seconds per epoch and million numbers) x (million numbers of its training part) x (epochs)
 
@@ -97,7 +97,7 @@ class Rates:
                 self._shares[key].append(record.epochs / allowed)
 
     def _default(self, row: Mapping[str, str]) -> None:
-        """A committed rate, where nothing better is known; of several rows that would serve, the first."""
+        """A rate from `rates.csv`, if there is no record; the first row that matches."""
         for key in _known_as(row["model"], row["equation"], row["config"])[0 if row["config"] else 1 :]:
             if not self._rates.get(key):
                 self._rates[key] = [float(row["seconds"]) / float(row["million"])]
@@ -128,7 +128,7 @@ class Rates:
 
 
 def _keys(model: str, datasets: Iterable[Mapping[str, Any]], config: Mapping[str, Any]) -> list[tuple[str, ...]]:
-    """Keys of runs alike, from the closest to the least."""
+    """Keys of similar runs, from the most similar to the least similar."""
     return _known_as(model, str(next(iter(datasets)).get("equation")), canonical_json(dict(config)))
 
 

@@ -1,4 +1,4 @@
-"""What was asked for, written to the folder of runs, so that ``status`` can tell how much of it is left.
+"""The requests of ``table --run``, stored in the folder of runs, so that ``status`` can show the remaining work.
 
 ``<runs>/campaign-<digest>.json`` holds tables, seeds, edition, choice and device; the same request is one file.
 """
@@ -43,7 +43,7 @@ class Campaign:
 
 
 def campaigns(runs: str | Path) -> list[Campaign]:
-    """All that were asked for in a folder of runs."""
+    """All requests that are stored in a folder of runs."""
     return [
         spec.build(Campaign, _mapping(read_json(path), path), path.name)
         for path in sorted(Path(runs).glob("campaign-*.json"))

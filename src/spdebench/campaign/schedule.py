@@ -1,4 +1,4 @@
-"""What a budget would make: the runs in the order in which they start, on workers that share the devices."""
+"""The runs that fit into a budget, in the order in which they start, on workers that share the devices."""
 
 from __future__ import annotations
 

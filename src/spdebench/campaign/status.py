@@ -24,7 +24,7 @@ from spdebench.training import RunSpec, open_run
 from spdebench.training.folder import read_json, read_log
 
 State = Literal["done", "running", "failed", "left"]
-OTHERS = "other runs"  # in the folder, and of no campaign
+OTHERS = "other runs"  # in the folder, and not part of a campaign
 
 
 @dataclass(frozen=True)
@@ -88,7 +88,7 @@ def status(
     data: str | Path = "data",
     find: Callable[[str], Table] = table,
 ) -> CampaignStatus:
-    """Look at the folders; what is not there counts as empty."""
+    """Read the folders; a missing folder counts as empty."""
     folder, known = Path(runs), store.known(results)
     seen: dict[str, RunState] = {}
     tables: dict[str, dict[str, RunState]] = {}

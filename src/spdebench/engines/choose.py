@@ -12,11 +12,12 @@ from spdebench.errors import UserError, unknown
 Unit = TypeVar("Unit")
 Result = TypeVar("Result")
 Lost = Callable[[Any, str], Any]
-"""Makes the result of a unit whose workers died again and again, from the unit and the reason."""
+"""Returns a result for a unit whose workers died repeatedly, from the unit and the reason."""
 
 
 class Engine(Protocol):
-    """Yields results of ``work(unit)`` as they arrive; ``lost`` makes the result of a unit that no worker survives."""
+    """Yields results of ``work(unit)`` as they arrive; ``lost`` returns the result of a unit whose workers always
+    die."""
 
     def __call__(
         self, work: Callable[[Any], Any], units: Sequence[tuple[Any, Need]], workers: int | None, lost: Lost
@@ -61,7 +62,7 @@ def run(
 
 
 class _Gone:
-    """Takes the place of a result: the reason why there is none."""
+    """Stands for a missing result; holds the reason."""
 
     def __init__(self, reason: str) -> None:
         self.reason = reason

@@ -20,8 +20,8 @@ from spdebench.engines.memory import free_memory
 from spdebench.engines.need import Need
 
 SHARED = 2  # worker deaths after which a unit that was running is run while no other unit runs
-LOOK = 5.0  # seconds between two looks at the signs of life of the workers
-SILENT = 6  # looks without a sign of life after which a worker is killed, so that another gets its unit
+LOOK = 5.0  # seconds between two checks of the heartbeats of the workers
+SILENT = 6  # checks without a heartbeat after which a worker is killed, so that another gets its unit
 ATTEMPTS = 4  # worker deaths after which the unit is given up
 
 
@@ -40,7 +40,7 @@ def run(
 
 @dataclass
 class Room:
-    """The resources that running units were promised, and whether another unit fits as well."""
+    """The resources reserved for running units; `fits` tells whether another unit can start."""
 
     workers: int
     memory: int | None  # bytes that were free at the start; None: unknown
@@ -83,7 +83,9 @@ class _Pool:
         context = multiprocessing.get_context("spawn")
         stopped, self.stop = context.Pipe(duplex=False)  # closing `stop` ends the workers
         self.beats = context.Array("q", 2 * self.room.workers)
-        self.seen: dict[int, tuple[int, int]] = {}  # process -> its last count, and looks since it changed
+        self.seen: dict[
+            int, tuple[int, int]
+        ] = {}  # process -> its last count, and the number of checks since it changed
         arguments = (stopped, self.beats, min(worker.BEAT, LOOK / 2))
         return ProcessPoolExecutor(self.room.workers, mp_context=context, initializer=worker.start, initargs=arguments)
 
@@ -118,9 +120,8 @@ class _Pool:
             ended.set()
 
     def _kill_silent(self) -> None:
-        """Kill workers that have stopped: the units of a broken pool are run again.
-
-        Looks are counted, not seconds: if this process was stopped together with its workers, they get their time.
+        """Kill workers that hang: the units of a broken pool are run again. Checks are counted, not seconds: if this
+        process was suspended together with its workers, they are not killed at once.
         """
         self.looked = time.monotonic()
         counts = [int(number) for number in cast(Any, self.beats.get_obj())]  # without the lock, which one may hold

@@ -34,7 +34,7 @@ def locked(folder: Path, *, pause: float = 0.2, quiet: bool = False) -> Iterator
                 descriptor = _opened(path)
                 continue
             tries += 1
-            if tries == 2 and not quiet:  # a process that only looks has the lock for an instant
+            if tries == 2 and not quiet:  # a process that only checks the lock holds it for an instant
                 warnings.warn(f"{folder.name} is in progress ({_holder(path)}); waiting for it", stacklevel=3)
             time.sleep(pause if tries > 1 else min(pause, 0.05))
         check_lock(descriptor, path)

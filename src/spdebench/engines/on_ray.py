@@ -26,8 +26,8 @@ from spdebench.registry import FILES
 RETRIES = 4  # times that a unit is run again after its worker or node has died
 STORE = 100 << 20  # bytes of Ray's object store: results are small
 WINDOW = 4  # units that are submitted per processor
-LOOK = 5.0  # seconds between two looks at the nodes and at the signs of life of the workers
-GONE = 3  # looks after which a cluster that does not answer is given up
+LOOK = 5.0  # seconds between two checks of the nodes and of the heartbeats of the workers
+GONE = 3  # checks after which a cluster that does not answer counts as lost
 GATHERING = 60.0  # seconds in which the nodes of a new cluster may still join
 PATIENCE = 10.0  # seconds in which cancelled units may remove half-written files
 
@@ -65,7 +65,7 @@ class _Submitted:
         self.waiting = list(reversed(units))
         self.flying: dict[Any, tuple[int, Any]] = {}  # reference -> number and unit
         self.workers = workers
-        self.missed = 0  # looks since the cluster has answered
+        self.missed = 0  # checks since the cluster has answered
         self._look_round()
         self.remote = ray.remote(call)
         shared = {"env_vars": environment()}
@@ -163,7 +163,7 @@ def _share(gpus: float) -> float:
 
 
 def call(work: Callable[[Any], Any], unit: Any, watched: Any, number: int, interval: float) -> Any:
-    """Run ``work(unit)`` with one thread, in a worker of Ray that gives signs of life."""
+    """Run ``work(unit)`` with one thread, in a worker of Ray that sends heartbeats."""
     with signs.giving(watched, number, interval):
         import torch  # slow to import
 
@@ -192,7 +192,7 @@ def _import() -> Any:
     require()
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
     os.environ.setdefault("RAY_task_oom_retries", str(RETRIES))  # by default Ray repeats it for ever
-    os.environ.setdefault("RAY_BACKEND_LOG_LEVEL", "fatal")  # else lines of its C++ code stand among ours
+    os.environ.setdefault("RAY_BACKEND_LOG_LEVEL", "fatal")  # otherwise lines of its C++ code appear among ours
     import ray
     import ray._private.worker
     import ray.exceptions
@@ -202,7 +202,7 @@ def _import() -> Any:
 
 @contextmanager
 def _connected(ray: Any, workers: int | None) -> Iterator[None]:
-    """Inside, Ray is connected. A Ray that the caller has started is used and left running.
+    """A context in which Ray is connected. A Ray instance that the caller has started is used and left running.
 
     An address is always given, because Ray by itself may find the address of a cluster that is dead.
     """
@@ -237,7 +237,7 @@ def _connected(ray: Any, workers: int | None) -> Iterator[None]:
 
 @contextmanager
 def _without_stderr() -> Iterator[None]:
-    """Inside, nothing is written to standard error, not by C++ code either: Ray says there which log level it uses."""
+    """A context in which nothing is written to standard error, not even by C++ code: Ray prints its log level there."""
     kept = os.dup(2)
     try:
         with open(os.devnull, "wb") as nothing:

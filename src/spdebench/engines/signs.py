@@ -1,4 +1,4 @@
-"""Signs of life of the units on Ray: a worker that has stopped is killed, and Ray gives its unit to another."""
+"""Heartbeats of the units on Ray: a worker that hangs is killed, and Ray gives its unit to another."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from pathlib import Path
 from typing import Any
 
 Sign = tuple[str, int, int]
-"""Node, process and count: a worker that is not stopped counts upwards."""
-SILENT = 6  # looks without a sign of life after which a worker is killed
-FIRST = 10.0  # seconds that a unit waits at most until its first sign has arrived
+"""Node, process and count: a running worker increases the count."""
+SILENT = 6  # checks without a heartbeat after which a worker is killed
+FIRST = 10.0  # seconds that a unit waits at most until its first heartbeat has arrived
 TITLE = b"ray::call"  # how the command line of a worker begins while it has a unit
 
 
 class Signs:
-    """The last sign of life of each unit. It is an actor of Ray: all workers and the engine reach it."""
+    """The last heartbeat of each unit. It is a Ray actor: all workers and the engine can call it."""
 
     def __init__(self) -> None:
         self.last: dict[int, Sign] = {}
@@ -34,7 +34,7 @@ class Signs:
 
 @contextmanager
 def giving(signs: Any, unit: int, interval: float) -> Iterator[None]:
-    """Inside, a thread of this worker gives a sign of life every ``interval`` seconds."""
+    """A context in which a thread of this worker sends a heartbeat every ``interval`` seconds."""
     import ray
     from ray.exceptions import RayError
 
@@ -51,7 +51,7 @@ def giving(signs: Any, unit: int, interval: float) -> Iterator[None]:
             ended.wait(interval)
 
     threading.Thread(target=give, daemon=True).start()
-    first.wait(FIRST)  # a unit that has never given a sign is taken for one that waits for a worker
+    first.wait(FIRST)  # a unit without any heartbeat is assumed to wait for a worker
     try:
         yield
     finally:
@@ -68,8 +68,8 @@ def kill(process: int) -> None:
 def kill_stopped(interval: float, parent: int | None = None) -> None:
     """Kill the workers on this node that have a unit and are stopped now and after ``interval`` seconds (Linux).
 
-    They are processes of the ``parent``, by default that of this process. A worker that was stopped before its unit
-    could give a sign of life is found in this way only.
+    They are processes of the ``parent``, by default that of this process. Only this finds a worker that was stopped
+    before its unit could send a heartbeat.
     """
     before = _stopped(parent or os.getppid())
     if before:
@@ -89,9 +89,8 @@ def _stopped(parent: int) -> set[int]:
 
 
 class WorkerWatch:
-    """Starts the actor for signs of life, looks at them now and then, and kills workers that give none.
-
-    Looks are counted, not seconds: if this process was stopped together with its workers, they get their time.
+    """Starts the actor for heartbeats, checks them regularly, and kills workers that send none. Checks are counted, not
+    seconds: if this process was suspended together with its workers, they are not killed at once.
     """
 
     def __init__(self, ray: Any, environment: dict[str, Any]) -> None:
@@ -101,7 +100,9 @@ class WorkerWatch:
         self.signs = ray.remote(Signs).options(**self.light, max_restarts=-1, scheduling_strategy=here).remote()
         self.asked = self.signs.read.remote()
         self.looks = 0
-        self.seen: dict[int, tuple[Sign, int]] = {}  # unit -> its last sign, and looks since it changed
+        self.seen: dict[
+            int, tuple[Sign, int]
+        ] = {}  # unit -> its last heartbeat, and the number of checks since it changed
 
     def _on(self, node: str, soft: bool) -> Any:
         from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
@@ -109,7 +110,7 @@ class WorkerWatch:
         return NodeAffinitySchedulingStrategy(node, soft=soft)
 
     def look(self, units: Collection[int], interval: float) -> None:
-        """Compare the signs of submitted units with those of the last look, ``interval`` seconds ago."""
+        """Compare the heartbeats of submitted units with those of the last check, ``interval`` seconds ago."""
         self.looks += 1
         if self.looks % SILENT == 0 and any(unit not in self.seen for unit in units):
             for node in self.ray.nodes():

@@ -24,7 +24,7 @@ _busy = False
 
 
 BEAT = 1.0
-"""Seconds between two signs of life of a worker."""
+"""Seconds between two heartbeats of a worker."""
 
 
 def start(stop: Connection, beats: Any = None, interval: float = BEAT) -> None:

@@ -1,4 +1,5 @@
-"""The command that trains the run of a record again: what differs from today's defaults is written out."""
+"""The command that trains the run of a record again; all settings that differ from the current defaults are written
+out."""
 
 from __future__ import annotations
 

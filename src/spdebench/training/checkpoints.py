@@ -1,4 +1,4 @@
-"""Checkpoints: each is written whole or not at all and belongs to one run; reading one runs no code."""
+"""Checkpoints: each belongs to one run and is written atomically; reading one runs no code."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ FIRST = 1.0  # seconds that the first checkpoint is assumed to take
 
 
 class Paused(Exception):
-    """Training was asked to pause: its state is in the checkpoint, and the same call continues from there."""
+    """Training was interrupted: its state is in the checkpoint, and the same call continues."""
 
 
 def save(path: Path, content: dict[str, Any], digest: str, device: str = "cpu") -> None:
@@ -25,7 +25,7 @@ def save(path: Path, content: dict[str, Any], digest: str, device: str = "cpu") 
 
 
 def check_made(state: dict[str, Any], device: str) -> str:
-    """What differs between the code and device that wrote a checkpoint and those that would continue from it."""
+    """The differences between the code and device that wrote a checkpoint and the current ones, as text."""
     made = state.get("made")
     return what_differs(made if isinstance(made, dict) else {}, made_with(device))
 
@@ -44,7 +44,8 @@ def load(path: Path, digest: str) -> dict[str, Any]:
 
 
 class Keeper:
-    """Writes a checkpoint every so many seconds, but so rarely that writing takes a small share of the time."""
+    """Writes a checkpoint at a fixed interval of seconds, or less often, so that writing takes a small share of the
+    time."""
 
     def __init__(self, path: Path, digest: str, seconds: float, device: str = "cpu") -> None:
         self.path, self.digest, self.seconds, self.device = path, digest, seconds, device

@@ -1,4 +1,4 @@
-"""The files of a run's folder. One process at a time may write there, and each file is written whole."""
+"""The files of a run's folder. One process at a time may write there, and each file is written atomically."""
 
 from __future__ import annotations
 

@@ -127,7 +127,7 @@ class RunSpec:
 
 
 def from_dict(values: Any, where: str) -> RunSpec:
-    """The spec whose `to_dict` this is; ``where`` names the file in errors."""
+    """The spec with this `to_dict`; ``where`` names the file in error messages."""
     found = values.get("version") if isinstance(values, dict) else None
     if found != VERSION:
         raise UserError(f"{where} is a run of version {found!r}; this version reads {VERSION}: train it again")

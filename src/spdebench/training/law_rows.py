@@ -1,4 +1,4 @@
-"""The true law as rows of a table: what a model that knows the law would score, and its mean as one answer.
+"""The true law as rows of a table: the scores of a model that knows the law, and those of its mean as a point forecast.
 
 The record is like that of a run, with the model ``independent``:
   scores                    64 further members of the true conditional law of each test input, scored against the stored

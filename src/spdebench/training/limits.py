@@ -1,4 +1,4 @@
-"""Limits for a model that is built for stored weights: a forged spec may ask for far more than the file has."""
+"""Limits on the size of a model that is built for stored weights: a forged spec could describe a huge model."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def parameters_at_most(count: int) -> Iterator[None]:
 
 
 class _NoLargeTensors(TorchFunctionMode):
-    """Looks at the size that a call of torch asks for before the memory is taken."""
+    """Checks the size of a tensor before torch allocates it."""
 
     def __init__(self, most: int) -> None:
         super().__init__()

@@ -100,7 +100,7 @@ class Fit:
 
     @property
     def val_name(self) -> str:
-        """What the validation error is, for the progress bar."""
+        """The name of the validation error, for the progress bar."""
         measure = LAW_LOSSES.get(self.options.loss)
         return f"val {measure.replace('_', ' ')}" if measure else "val"
 
@@ -142,7 +142,8 @@ class Fit:
         return self.log[-1]
 
     def _check_data(self) -> None:
-        """Raise an error if the data are not finite, so that the learning rate is not blamed for it."""
+        """Raise an error if the data are not finite; otherwise training would diverge and the learning rate would be
+        suspected."""
         for name, data in (("training", self.train_data), ("validation", self.val_data)):
             for values in (data.target, *data.features.values()):
                 fine = torch.isfinite(values).flatten(1).all(1)
@@ -294,7 +295,8 @@ def epoch_seed(seed: int, epoch: int) -> int:
 
 @contextmanager
 def own_randomness(device: torch.device, seed: int) -> Iterator[None]:
-    """Inside, torch draws from this seed on the host and on the device; the random states are restored afterwards."""
+    """A context in which torch draws from this seed on the host and on the device; afterwards the random states are
+    restored."""
     cuda = device.type == "cuda"
     index = (device.index if device.index is not None else torch.cuda.current_device()) if cuda else 0
     with torch.random.fork_rng(devices=[index] if cuda else []):

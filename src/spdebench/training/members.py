@@ -46,7 +46,8 @@ def draws_for(model: OperatorModel, part: Part) -> bool:
 def draw(
     model: OperatorModel, batch: Batch, members: int, seed: int, samples: Tensor, completed_by: UnseenNoise | None
 ) -> Tensor:
-    """(B, m, T, X..): by the model itself, or with noise from its true law. Rows are drawn for by their numbers."""
+    """Members (B, m, T, X..), drawn by the model itself or with noise from its true law; they depend on the row
+    numbers."""
     if completed_by is not None:
         return model.predict_with(completed_by, batch, members, seed, samples=samples)
     return model.sample(batch, members, seed, samples=samples)

@@ -32,7 +32,7 @@ def _names(model: str) -> tuple[dict[str, Any], dict[str, Any], dict[str, Any]]:
 
 
 def _current(model: str, values: Mapping[str, Any]) -> dict[str, Any]:
-    """The values under the names of today; a name of today is never taken for an old one."""
+    """The values under the current option names; a current name is never interpreted as an old one."""
     taken = {name for names in _names(model) for name in names}
     old = {**spec.renamed(MODELS[model].config_class), **spec.renamed(TrainOptions)}
     return spec.current_names(values, {k: v for k, v in old.items() if k not in taken}, f"model {model}")

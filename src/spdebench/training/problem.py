@@ -1,4 +1,4 @@
-"""Three numbers of a problem (a dataset and a task), which say what its errors can tell.
+"""Three reference errors of a problem (a dataset and a task), which put the error of a model into context.
 
     floor            what the given information allows: the error of the best possible prediction (`tasks.floor`)
     nonlinearity     the error of `linear` with the exact kernel: what is left when the linear equation is known

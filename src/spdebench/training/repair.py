@@ -1,4 +1,5 @@
-"""The files of a run that are empty or damaged, by a power cut or a bad disk: they are set aside and made again."""
+"""Repair of a run whose files are empty or damaged, after a power cut or a disk error: they are renamed and computed
+again."""
 
 from __future__ import annotations
 
@@ -16,13 +17,14 @@ from spdebench.training.run import Run
 
 
 def is_complete(run: Run, test: bool) -> bool:
-    """Whether nothing is left to do for a run: it is trained (and tested, if ``test``), and its files can be read."""
+    """Whether a run is complete: it is trained (and tested, if ``test``), and its files can be read."""
     done = run.file("spec.json").exists() and (run.finished or (run.trained and not test))
     return done and not any(_is_damaged(path, read) for path, read in _files(run))
 
 
 def set_damaged_aside(run: Run) -> None:
-    """Set aside what cannot be read, and a record whose weights or scores are damaged; to be called under the lock."""
+    """Rename files that cannot be read, and a record whose weights or scores are damaged; to be called under the
+    lock."""
     damaged = [path for path, read in _files(run) if _is_damaged(path, read)]
     for path in damaged:
         set_aside(path)

@@ -1,4 +1,4 @@
-"""Trained models that are given to others: in a folder, in one file, or on the Hugging Face hub.
+"""Publishes and loads trained models: in a folder, in one file, or on the Hugging Face hub.
 
 A published folder (or repository) is the folder of a run without log and predictions, and with a card:
 
@@ -36,7 +36,7 @@ from spdebench.training.run import Run, check_best, open_run
 
 WEIGHTS, SCORES, CARD = "best.safetensors", "scores.json", "README.md"
 _FILES = {"spec.json": True, WEIGHTS: True, "record.json": True, SCORES: False, CARD: False}
-"""The files of a published model, and whether it is none without them."""
+"""The files of a published model, and whether each is required."""
 MOST_WEIGHTS = 4 << 30
 """Bytes of a file of weights that is fetched; the largest model of the paper has 0.3 GB."""
 MARK = "<!-- written by spdebench model push -->"

@@ -1,4 +1,4 @@
-"""Several runs on the same test samples: their scores in one table, and a paired test for each two of them."""
+"""Several runs on the same test samples: their scores in one table, and a paired test for each pair."""
 
 from __future__ import annotations
 
