@@ -206,7 +206,7 @@ def test_wrong_shapes_are_one_line(x, y, message):
 
 def test_skill_is_zero_for_the_climatology_and_one_for_the_law():
     assert skill(2.0, 2.0, 1.0) == 0 and skill(2.0, 1.0, 1.0) == 1 and skill(2.0, 3.0, 1.0) == -1
-    with pytest.raises(UserError, match="without a gap"):
+    with pytest.raises(UserError, match="true law has a smaller score"):
         skill(1.0, 0.5, 1.0)
 
 

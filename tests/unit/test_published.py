@@ -300,7 +300,7 @@ def test_bad_files_are_one_line_and_leave_nothing(made, kind, tmp_path):
 def test_what_cannot_be_told_is_asked_for(made, tmp_path):
     still = np.zeros((1, 2, 64, 64))
     write_flat(tmp_path / "NS.parquet", LAYOUTS["ns"], {"T": np.arange(2.0)}, [(still[:, 1:], still)])
-    with pytest.raises(UserError, match="do not tell the grid"):
+    with pytest.raises(UserError, match="do not determine the grid"):
         import_published(tmp_path / "NS.parquet", tmp_path)
     (tmp_path / "NS.parquet").rename(tmp_path / "NS-xi-64-3.parquet")
     with pytest.raises(UserError, match="not 3 square grids"):
@@ -324,7 +324,7 @@ def test_a_failing_export_leaves_nothing(tmp_path):
 
     with pytest.raises(KeyboardInterrupt):
         write_flat(tmp_path / "a.parquet", LAYOUTS["phi42"], coordinates, blocks(), eps=1)
-    with pytest.raises(UserError, match="not layout"):
+    with pytest.raises(UserError, match="in layout"):
         write_flat(tmp_path / "a.parquet", LAYOUTS["phi42"], coordinates, [(w[:, 1:], sol)], eps=1)
     with pytest.raises(UserError, match="7 points"):
         write_flat(tmp_path / "a.parquet", LAYOUTS["phi42"], {**coordinates, "T": np.arange(3.0)}, [(w, sol)], eps=1)

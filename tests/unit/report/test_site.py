@@ -204,7 +204,7 @@ def test_a_dataset_page_gives_spec_command_and_floor(pages):
     finer = solver_record(data).shifts["finer"].scores["rel_l2"].value
     assert f"with the same noise is rel_l2 = {formatting.number(finer)}." in seen
     drawings = [each[1].get("class") for each in pages[f"datasets/{data.digest}.html"].all("svg")]
-    assert "not at hand" in seen and len(drawings) == 3 and drawings.count("strip") == 1
+    assert "was not found when" in seen and len(drawings) == 3 and drawings.count("strip") == 1
 
 
 DISTANCE = {"mean": 0.02, "error": 0.001}
