@@ -69,13 +69,13 @@ class Unit:
     figure_data: tuple[str, ...] = ()
     pilot: bool = False  # whether it tries a learning rate; if it diverges, its record says so
     seconds: float = 0.0  # about how long it takes on this device, shared with others
-    portable: bool = False  # whether only small models may be paused, because this machine will be gone
+    portable: bool = False  # whether only small models may be interrupted, because this machine is temporary
     members: int = 1  # of datasets of laws
 
 
 @dataclass(frozen=True)
 class RunOutcome:
-    """What became of a run; the message says why.
+    """The outcome of a run; the message states the reason.
 
     ``added``, ``known`` already, ``unrecorded`` (only in its folder), ``paused``, ``left``, ``busy`` (another process
     makes it) or ``failed``.
@@ -123,7 +123,8 @@ def small_model(spec: AnySpec) -> bool:
 
 
 def _failed(unit: Unit, reason: str, seconds: float = 0.0, trace: str = "") -> RunOutcome:
-    """Tell why in the run's folder, as far as the disk allows, until it is begun again."""
+    """Write the reason of the failure into the run's folder, if the disk allows; it is removed when the run is started
+    again."""
     with suppress(UserError):
         write_json(Path(unit.places.runs) / unit.spec.name / FAILED, {"reason": reason, "trace": trace})
     return RunOutcome(unit.spec.name, "failed", seconds, reason)
@@ -151,7 +152,7 @@ def has_record(places: Places, spec: AnySpec) -> bool:
 
 
 def collect(spec: AnySpec, places: Places) -> RunOutcome:
-    """A run that was finished, but never added."""
+    """Add the record of a run that was finished but never recorded."""
     path = Path(places.runs) / spec.name
     try:
         record = open_run(path).record if isinstance(spec, RunSpec) else read_record(path / "record.json")
@@ -271,9 +272,8 @@ def _ensured(dataset: DatasetSpec, unit: Unit) -> Path:
 
 
 def ensure(dataset: DatasetSpec, folder: str, device: str, force: bool = False, members: int = 1) -> Path:
-    """The dataset's file, made if it is not there; of several processes that want it one makes it.
-
-    A dataset of laws, with ``seen``, gets so many ``members``, in a second file.
+    """The dataset's file, generated if it does not exist; if several processes need it, one generates it. A dataset
+    with ``seen`` gets ``members`` members of the law in a second file.
     """
     return generate(
         dataset.equation,

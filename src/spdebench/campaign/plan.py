@@ -1,4 +1,4 @@
-"""Which runs of a table are done, begun or missing, and about how long the rest takes."""
+"""The plan of a table: which runs are done, begun or missing, and about how long the remaining ones take."""
 
 from __future__ import annotations
 
@@ -248,7 +248,7 @@ def overview(cells: Sequence[Cell], todo: Sequence[Job], data: str | Path, later
 
 
 def shorter(cells: Sequence[Cell], records: Records, runs: str | Path, device: str) -> dict[str, float]:
-    """Option -> seconds, of requests that take less time than all of these cells on a processor; none on a GPU."""
+    """Option -> seconds: smaller requests that take less time than all of these cells on a CPU; empty on a GPU."""
     if device.startswith("cuda"):
         return {}
     here = jobs(cells, records, runs, device)

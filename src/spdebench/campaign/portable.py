@@ -37,14 +37,14 @@ LARGEST_CHECKPOINT = 18 * SMALL_MODEL
 
 @dataclass(frozen=True)
 class Moved:
-    """How many records and unfinished runs were written or taken over."""
+    """The numbers of records and unfinished runs that were exported or merged."""
 
     records: int
     unfinished: int
 
 
 def export(folder: str | Path, known: Records, runs: str | Path) -> Moved:
-    """Write what another machine needs into ``folder``; what an earlier export wrote there is replaced.
+    """Write all that another machine needs into ``folder``; an earlier export there is replaced.
 
     ``known`` are the records of the folder of results.
     """
@@ -137,7 +137,7 @@ def _unfinished(place: Path) -> Iterator[tuple[RunSpec, list[dict[str, Any]], Pa
 
 
 def _take(spec: RunSpec, log: list[dict[str, Any]], source: Path, target: Path) -> bool:
-    """Copy one unfinished run unless the one here is further; to be called under its lock."""
+    """Copy one unfinished run unless the local one is further advanced; to be called under its lock."""
     kind = source.name.split(".")[-2]
     if checkpoint_file(target, "best").exists():
         return False

@@ -1,4 +1,4 @@
-"""What a submission must be to enter the repository: a card and scores that fit each other, and nothing else."""
+"""Checks of a submission before it enters the repository: a card and scores that are consistent, and no other files."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ ENOUGH_SEEDS = 3
 
 @dataclass(frozen=True)
 class CheckedSubmission:
-    """A submission's name, what is wrong with it (empty: nothing), and what its readers will be told."""
+    """The name of a submission, its error (empty if there is none), and the notes that the leaderboard will show."""
 
     name: str
     error: str = ""

@@ -22,7 +22,7 @@ from spdebench.suites import SUITES
 
 @dataclass(frozen=True)
 class Inputs:
-    """What is given of a problem: u0 (n X..) and dw (n T X..), of which only the seen functions where it is a law."""
+    """The inputs of a problem: u0 (n X..) and dw (n T X..), or only the seen part of dw if the task is a law."""
 
     problem: ChallengeProblem
     u0: np.ndarray
@@ -42,7 +42,7 @@ class Challenge:
         return tuple(problem.label for problem in self.manifest.problems)
 
     def inputs(self, label: str) -> Inputs:
-        """Read the inputs of a problem; a file that is not the one of the manifest is an error."""
+        """Read the inputs of a problem; raises an error if the file does not have the checksum of the manifest."""
         problem = self.manifest[label]
         path = self.folder / problem.file
         if not path.is_file():

@@ -106,7 +106,7 @@ class Manifest:
         raise unknown("problem of the challenge", label, [problem.label for problem in self.problems])
 
     def keyed_seed(self, secret: bytes, problem: ChallengeProblem) -> KeyedSeed:
-        """What takes the place of a seed for the inputs and the truth of a problem."""
+        """Replaces the seed for the inputs and the true solutions of a problem."""
         return KeyedSeed.of(secret, f"{self.suite}/{problem.label}")
 
     def sealed(self, secret: bytes) -> Manifest:
@@ -131,7 +131,7 @@ def manifest_text(manifest: Manifest) -> str:
 
 
 def read_manifest(folder: Path) -> Manifest:
-    """The manifest in a folder; anything else is one line that names the field."""
+    """The manifest in a folder; raises a one-line error that names the field if it is not valid."""
     path = folder / MANIFEST_FILE
     try:
         values = loads(read_text(path))

@@ -1,4 +1,5 @@
-"""Scoring a submission: the truth is solved from the secret, compared with the predictions, and thrown away."""
+"""Scoring of a submission: the true solutions are computed from the secret, compared with the predictions, and not
+stored."""
 
 from __future__ import annotations
 
@@ -103,7 +104,7 @@ def _content(scored: Scored) -> object:
 
 
 def reproduce(folder: str | os.PathLike[str], second: str | os.PathLike[str]) -> Submission:
-    """Note in a submission's scores what a second run of its command scored, whose scores are in ``second``.
+    """Store in a submission the scores of a second run of its command, which are in ``second``.
 
     Both were scored on the same challenge. Scores of ``second`` without a counterpart are an error.
     """

@@ -1,4 +1,4 @@
-"""The secret of a challenge: what its noise follows from, and what its manifest and scores are sealed with."""
+"""The secret of a challenge: it determines the noise, and the manifest and the scores are sealed with it."""
 
 from __future__ import annotations
 
@@ -33,12 +33,12 @@ def read_secret(path: str | Path) -> bytes:
 
 
 def commitment(secret: bytes) -> str:
-    """SHA-256 of the secret, which is published: it fixes the secret without telling it."""
+    """SHA-256 of the secret, which is published: it commits the owner to the secret without revealing it."""
     return hashlib.sha256(secret).hexdigest()
 
 
 def seal(secret: bytes, purpose: str, value: Any) -> str:
-    """HMAC-SHA256 of a value that JSON can hold: whoever has the secret sees whether the value was changed."""
+    """HMAC-SHA256 of a JSON value: with the secret one can check whether the value was changed."""
     return derived(secret, "spdebench seal 1", purpose, canonical_json(value)).hex()
 
 

@@ -123,7 +123,7 @@ def scores_text(results: tuple[Scored, ...]) -> str:
 
 
 def read_scores(path: Path) -> tuple[Scored, ...]:
-    """The scores in a file; anything else is one line that names the file and the field."""
+    """The scores in a file; raises a one-line error that names the file and the field if they are not valid."""
     try:
         values = loads(read_text(path, MOST_SCORES))
         return tuple(build(Scored, each, f"results[{k}].") for k, each in enumerate(_results(values)))

@@ -1,4 +1,4 @@
-"""What a table or figure is: a list of numbers, each the mean of runs that anyone can repeat.
+"""The classes of tables and figures: lists of numbers, each the mean of runs that anyone can repeat.
 
 A `Want` declares one number: dataset, inputs, model, metric and what differs from the paper's usual settings. A `Table`
 is wants with a title and notes; its cells are the wants with their runs (one per seed) and the published number.
@@ -118,7 +118,7 @@ class Want:
 
     @functools.cached_property
     def _known(self) -> dict[Any, Any]:
-        """What was computed of this number before: tables are filled many times."""
+        """A cache of computed properties of this number: tables are filled many times."""
         return {}
 
     def _once(self, key: Any, compute: Callable[[], T]) -> T:

@@ -22,7 +22,7 @@ FAR = 0.25  # of the published mean; a number below that is explained as well
 KEYS = ("table", "group", "row", "column", "model", "metric")
 """Fields of a cell that an explanation may name."""
 VERDICTS = ("Unexplained", "Explained in part", "Explained")
-"""Of a number that lies above or far below, the least explained first."""
+"""The possible verdicts on a number that lies above or far below the published one; the least explained comes first."""
 
 
 @dataclass(frozen=True)
@@ -44,7 +44,7 @@ class Explanation:
 
 @dataclass(frozen=True)
 class PublishedComparison:
-    """A published number and ours, of which there is at least one run."""
+    """A published number and ours; there is at least one run."""
 
     entry: Entry
     explanation: Explanation | None
@@ -67,7 +67,7 @@ class PublishedComparison:
 
     @property
     def far_below(self) -> bool:
-        """So far below that it needs an explanation."""
+        """Whether ours is so far below the published number that it needs an explanation."""
         mean, cell = self.entry.mean, self.entry.cell
         return self.compared and mean is not None and mean < FAR * (cell.published or 0.0)
 

@@ -1,4 +1,5 @@
-"""What a record holds in addition to scores, because a figure of the paper shows it (`records.FigureData`).
+"""Computes the data that a record holds in addition to scores, because a figure of the paper needs them
+(`records.FigureData`).
 
   moments   1-D: mean and variance over the test part at the frames T/2 and T, predicted and true
   log       training and validation loss by epoch, thinned

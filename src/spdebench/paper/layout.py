@@ -1,4 +1,4 @@
-"""How the paper lays out its tables: models by truncation and task, or models by metric; and the reference rows.
+"""The layouts of the paper's tables (models by truncation and task, or models by metric) and the reference rows.
 
 Besides the paper's models every table has the baselines without a network (the mean of the training part, regression
 on the linear equation's solution and on its trees, regression of a frame on the one before), the solver, and the
@@ -31,7 +31,8 @@ FIVE = ("rel_l2", "w12_paper", "corr", "acf", "sigw1")
 LAWS = ("corr", "acf", "sigw1")
 GENERATOR: Mapping[str, Any] = {"kernel": "generator"}
 GENERATORS = ", generator's kernel"
-"""Configuration and end of the row's name of a model that is given the linear part of the scheme that made the data."""
+"""Configuration of a model that uses the linear part of the scheme that generated the data, and the suffix of its row
+name."""
 FINE_REFERENCE, INDEPENDENT_ENSEMBLE = "solver vs fine reference", "independent ensemble"
 """Reference rows that come from the solver's record."""
 

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 ENERGY_SCORE, CLIMATOLOGY = "energy_score", "climatology"
 """The score from which skill is computed, and the model whose skill is 0."""
 LEAST_GAP = 0.01
-"""The smallest gap between the two references, in the score of the climatology, with which there is a skill."""
+"""Skill is computed only if the two references differ by at least this fraction of the score of the climatology."""
 
 
 def with_skill(entries: Sequence[Entry]) -> tuple[Entry, ...]:

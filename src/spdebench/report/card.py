@@ -1,4 +1,4 @@
-"""The card of a dataset: what it is, how it was made, what can be learned from it, how far it is from the truth."""
+"""The card of a dataset: description, generation, reference errors and discretisation error."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""How many published numbers have a run, how ours compare with them, and whether networks were needed at all."""
+"""Counts of published numbers that have a run, comparisons of ours with them, and comparisons of networks with
+regressions."""
 
 from __future__ import annotations
 
@@ -91,7 +92,7 @@ class _Problem:
 
     @property
     def ahead(self) -> bool:
-        """Whether a regression has a smaller error than every network, and there is something left to learn."""
+        """Whether a regression has a smaller error than every network, and its error is above the floor."""
         means = {"regression": min(self.plain), "network": min(self.networks.values())}
         return not self.solved and leaders(means, MAIN, self.floor) == ["regression"]
 

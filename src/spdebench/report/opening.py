@@ -88,7 +88,7 @@ def dots(records: Records) -> list[Dot]:
 
 
 def _time(group: Group, model: str) -> float | None:
-    """The time of another row of the model: the kernel, in which they differ, changes no cost."""
+    """The time of another row of the same model: the rows differ in the kernel, which does not change the cost."""
     return median(e.inference_ms for e in group.column(COLUMN) if e.cell.model == model)
 
 
@@ -110,7 +110,7 @@ def opening(records: Records) -> str:
 
 
 def sentences(found: Sequence[Dot]) -> list[str]:
-    """What the benchmark is, what it shows, and where the rest is."""
+    """Three sentences: what the benchmark does, its main result, and where to read more."""
     by_name = {d.name: d for d in found}
     published = {d.name: d.published for d in found if d.published is not None}
     step, distance = by_name.get("step"), next((d.error for d in found if d.kind == "data"), None)
@@ -227,7 +227,7 @@ def _name(axes: Axes, found: Sequence[Dot], palette: Palette) -> None:
         )  # fmt: skip
     taken = _marks(axes, found)
     for dot in sorted((d for d in found if d.kind != "network"), key=lambda d: (not d.time, d.kind == "regression")):
-        taken.append(_beside(axes, dot, palette, taken))
+        taken.append(_next_to_mark(axes, dot, palette, taken))
 
 
 def _marks(axes: Axes, found: Sequence[Dot]) -> list[Any]:
@@ -238,7 +238,7 @@ def _marks(axes: Axes, found: Sequence[Dot]) -> list[Any]:
     return [Bbox.from_bounds(x - 5, y - 5, 10, 10) for x, y in axes.transData.transform(places)] if places else []
 
 
-def _beside(axes: Axes, dot: Dot, palette: Palette, taken: Sequence[Any]) -> Any:
+def _next_to_mark(axes: Axes, dot: Dot, palette: Palette, taken: Sequence[Any]) -> Any:
     """Write a name at the first place next to its mark (or along its line) that is free; returns its box."""
     words, anchor = dot.name, (dot.time or axes.get_xlim()[0], dot.error)
     options: list[tuple[tuple[int, int], str, str]] = [

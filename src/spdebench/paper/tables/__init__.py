@@ -1,4 +1,4 @@
-"""The core leaderboard, the paper's tables and three more of ours, in the order in which they are worth filling."""
+"""The core leaderboard, the paper's tables and three more of ours, in order of priority for filling them."""
 
 from spdebench.paper.tables import (
     changed_settings,

@@ -1,4 +1,4 @@
-"""Problems in words, and the values that a reader may choose them by."""
+"""Descriptions of problems, and the values by which a reader can filter them."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class Leaderboard:
         return "=" in part and " " not in part and 2 * count > len(self.problems) and all(told)
 
     def words(self, problem: Problem) -> str:
-        """What tells a problem from others of its equation, in one line."""
+        """The properties in which a problem differs from others of its equation, in one line."""
         return ", ".join(part for part in problem.parts if part not in self.common) or ", ".join(problem.parts)
 
     @cached_property

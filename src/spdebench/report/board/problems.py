@@ -1,4 +1,4 @@
-"""The rows of one problem (datasets and task: what scores can be compared on), and what is known of it besides."""
+"""The rows of one problem (datasets and task, so that scores can be compared), and its reference errors."""
 
 from __future__ import annotations
 
@@ -99,8 +99,8 @@ class Problem:
 
     @cached_property
     def floor(self) -> SeedMean | None:
-        """The smallest score that what a model is given allows: where laws are ranked that of the true law, otherwise
-        the error in the solver's record; None where there is no such record."""
+        """The best possible score with the given input: for laws the score of the true law, otherwise the floor in the
+        solver's record; None if there is no such record."""
         if self.metric == LAW:
             return next((row.main for row in self.rows if row.first.true_law), None)
         solvers = (row.first.record for row in self.rows if row.first.solver)

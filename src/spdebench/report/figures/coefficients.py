@@ -1,4 +1,4 @@
-"""c_j(k) over k: what the model `step` has found, and the coefficients of the solver that made the data."""
+"""Coefficients c_j(k) over k: those fitted by the model `step`, and those of the solver that generated the data."""
 
 from __future__ import annotations
 

@@ -58,7 +58,8 @@ def model_index() -> str:
 
 
 def _about(cls: type[OperatorModel]) -> Iterator[str]:
-    """What the docstrings of the model's file and class say: first what it is, then how it differs from other code."""
+    """Text from the docstrings of the model's file and class: first the description, then the differences from other
+    code."""
     module = inspect.getdoc(sys.modules[cls.__module__]) or ""
     own = inspect.getdoc(cls) or ""
     shared = sum(MODELS[other].__module__ == cls.__module__ for other in MODELS) > 1
@@ -88,7 +89,7 @@ Blocks = list[tuple[Kind, str]]
 
 
 def _told_apart(text: str) -> tuple[Blocks, Blocks]:
-    """(what a docstring says of the model, what it says of the authors' code); a list belongs to its introduction."""
+    """The parts of a docstring about the model and about the authors' code; a list stays with its introduction."""
     same: Blocks = []
     other: Blocks = []
     current = same

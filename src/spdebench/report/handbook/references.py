@@ -1,4 +1,4 @@
-"""What to read about an equation or a model."""
+"""Literature on each equation and each model."""
 
 from __future__ import annotations
 
