@@ -1,4 +1,4 @@
-"""When the GPU kernels of this package compute, and when plain torch does."""
+"""Decides whether the GPU kernels of this package or plain torch operations are used."""
 
 from __future__ import annotations
 

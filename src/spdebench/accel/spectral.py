@@ -142,7 +142,7 @@ def apply(z: Tensor, weight: Tensor, *, adjoint: bool = False) -> Tensor:
 
 
 def weight_gradient(z: Tensor, grad: Tensor) -> Tensor:
-    """z^H g a mode: z (2, modes, B, C), g (2, modes, B, D) -> (2, modes, C, D)."""
+    """z^H g for every mode: z (2, modes, B, C), g (2, modes, B, D) -> (2, modes, C, D)."""
     _, modes, batch, c = z.shape
     d = grad.shape[-1]
     out = z.new_empty(2, modes, c, d)

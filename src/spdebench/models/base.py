@@ -75,8 +75,10 @@ class OperatorModel(nn.Module):
     any_grid: ClassVar[bool] = False  # it can predict on a grid other than that of the training data
     any_horizon: ClassVar[bool] = False  # it can predict more frames than the training data have, at the same interval
     trainable: ClassVar[bool] = True  # False: calibrate fits the model, without gradient steps
-    fills_gpu: ClassVar[bool] = False  # training keeps a GPU busy by itself: runs side by side gain nothing
-    streams: ClassVar[bool] = False  # fitted by calibrate_stream, chunk by chunk; its data are never held whole
+    fills_gpu: ClassVar[bool] = False  # training keeps a GPU busy: simultaneous runs on one GPU gain nothing
+    streams: ClassVar[bool] = (
+        False  # fitted by calibrate_stream, chunk by chunk, so that the data need not fit into memory
+    )
     costly_features: ClassVar[bool] = False  # features are worth caching on disk between runs
     redraws: ClassVar[bool] = True  # features are cheap enough to be computed anew for each draw of the unseen noise
     law_loss: ClassVar[Literal["energy", "flow"]] = "energy"  # the loss with which a trainable model learns a law

@@ -26,7 +26,7 @@ CHUNK = 32
 
 
 class Mean(OperatorModel, name="mean"):
-    """Predict the mean of the training part, whatever the input is."""
+    """Predict the mean of the training part for every input."""
 
     title = "mean"
     dims = (1, 2, 3)

@@ -36,7 +36,7 @@ class ClimatologyConfig(Config):
 
 
 class Climatology(OperatorModel, name="climatology"):
-    """Draw from the Gaussian law with the mean and covariance of the training part, whatever the input is."""
+    """Draw from the Gaussian law with the mean and covariance of the training part, for every input."""
 
     title = "climatology"
     config_class = ClimatologyConfig

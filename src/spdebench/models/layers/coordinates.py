@@ -12,7 +12,7 @@ def coordinates(setting: Setting) -> Tensor:
     """(T, X.., 1+dim): (t - t_0)/(t_T - t_0), then (x - lower)/length along each space axis.
 
     Space points are where the grid has them, j/N, j = 0..N-1, since a periodic or Dirichlet axis does not store its
-    right end; the reference puts them at j/(N-1).
+    right end; the authors' code puts them at j/(N-1).
     """
     grid = setting.grid
     times = torch.tensor(setting.times, dtype=torch.float64)

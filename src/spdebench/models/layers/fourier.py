@@ -21,8 +21,8 @@ from spdebench.tasks import Setting
 class SpectralWeights(nn.Module):
     """One complex C x C matrix per mode. Real (2, W, K.., C, C) or, ``published``, complex (W, K.., C, C).
 
-    Initial values U[0,1)(1+i)/C^2, as in the reference (centred or larger ones did not train differently). At w = 0 the
-    modes k and -k act through one sum, and of w = k = 0 the imaginary part does not act: so it is in FNO.
+    Initial values U[0,1)(1+i)/C^2, as in the authors' code (centred or larger ones did not train differently). At w = 0
+    the modes k and -k act through one sum, and at w = k = 0 the imaginary part has no effect, as in FNO.
     """
 
     def __init__(self, modes: Modes, width: int, *, published: bool = False) -> None:
@@ -66,7 +66,7 @@ class FourierTrunk(nn.Module):
 
     @staticmethod
     def largest_modes(setting: Setting) -> tuple[int, ...]:
-        """The largest ``modes`` that the grid of the data carries."""
+        """The largest ``modes`` that the grid of the data resolves."""
         return (*(n // 2 for n in setting.grid.points), setting.frames // 2 + 1)
 
     def forward(self, h: Tensor) -> Tensor:

@@ -3,8 +3,8 @@
     Scale      x -> x / s,        s = rms of x                    (paths and increments: 0 keeps its meaning)
     Standard   x -> (x - m) / s,  m a number or a field, s = rms of x - m
 
-The reference standardises each frame of each channel of the path by itself. That divides W_t by sqrt(t), makes the time
-channel rounding noise divided by 1e-5, and what the network integrates is no longer the increments of W. Here one
+The authors' code standardises each frame of each channel of the path separately. That divides W_t by sqrt(t), makes the
+time channel rounding noise divided by 1e-5, and what the network integrates is no longer the increments of W. Here one
 number scales the noise. A mean *field* is right for the output (0 is then the mean predictor); its spread stays one
 number, so that a state that moves little in early frames need not be blown up to unit variance.
 """

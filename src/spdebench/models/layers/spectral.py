@@ -57,7 +57,7 @@ class Modes:
         return [*range(-1, -self.negative[axis] - 1, -1), *range(self.positive[axis] + 1)]
 
     def fits(self, lengths: Sequence[int]) -> bool:
-        """Whether a grid of (T, X..) points tells these modes apart."""
+        """Whether these modes are distinct on a grid of (T, X..) points."""
         return self.time <= lengths[0] // 2 + 1 and all(k <= n for k, n in zip(self.space, lengths[1:], strict=True))
 
 

@@ -93,7 +93,7 @@ class WaveletLayer(nn.Module):
     """v -> v + S_t ((M - 1) A_t v A_x') S_x' + K v + b: a learned C x C matrix M per coarse coefficient, K pointwise.
 
     v is (B, T, X, C). ``weight`` (coefficients, C, C) holds the four coarsest bands: low and high in t times low and
-    high in x. At first M is small, so that the layer starts as fine bands plus K v, as the reference starts.
+    high in x. At first M is small, so that the layer starts as fine bands plus K v, as in the authors' code.
     """
 
     forth_t: Tensor

@@ -32,7 +32,7 @@ def gathered(start: Tensor, *layers: Weights) -> tuple[Tensor, list[Map]]:
     """The start of a solve and the layers as maps, which are to be used on what follows from the returned start only.
 
     They are ordinary maps where there is nothing to gather or to gain, under autocast (evaluations cast weights, each
-    for itself) and in compiled code, which cannot take notes.
+    for itself) and in compiled code, where gradients cannot be stored on the side.
     """
     able = torch.is_grad_enabled() and not torch.compiler.is_compiling()
     able = able and not torch.is_autocast_enabled(start.device.type)

@@ -7,8 +7,8 @@ On interval n this is z' = g(z), g(z) = f(z) (X_{n+1} - X_n), over a unit of tim
     rk4    (order 4)  z + (k1 + 3 k2 + 3 k3 + k4)/8,
                       k1 = g(z), k2 = g(z + k1/3), k3 = g(z - k1/3 + k2), k4 = g(z + k1 - k2 + k3)
 
-The reference solves with torchcde and torchdiffeq, where the slope of X at a frame is that of the interval *before* it:
-its Euler step is z_n + f(z_n) (X_n - X_{n-1}), which uses the first increment twice and the last one never, and its
+The authors' code solves with torchcde and torchdiffeq, where the slope of X at a frame is that of the interval *before*
+it: its Euler step is z_n + f(z_n) (X_n - X_{n-1}), which uses the first increment twice and the last one never, and its
 rk4 takes the first of four stages from the wrong interval. Its gradients come from the continuous adjoint, which solves
 z backwards: three times slower here and not the gradient of what was computed. Both are avoided by stepping over
 increments and differentiating the steps themselves.

@@ -5,7 +5,7 @@
 The noise is constant on an interval and enters at the frame that ends it; xi times a field tau is xi_n tau_{n-1} at the
 left end of the interval and xi_n tau_n at the right end.
 
-The reference code multiplies by one dense matrix over all (t, x), has the heat equation by implicit Euler only, and
+The authors' code multiplies by one dense matrix over all (t, x), has the heat equation by implicit Euler only, and
 propagates u0 with the Dirichlet matrix on a periodic box; here boundary, step and scheme are those of the setting.
 """
 

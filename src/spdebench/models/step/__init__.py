@@ -1,4 +1,4 @@
-"""Step: the regression that finds the step."""
+"""Step: a regression of the map from one frame to the next."""
 
 from spdebench.models.step.model import StepConfig, StepModel
 

@@ -27,17 +27,17 @@ from spdebench.models.step.frame import fit_velocity
 from spdebench.models.step.rollout import Paths, Stepper
 
 GAIN = 0.85
-"""An extension is kept if the error falls to this part of what it was."""
+"""An extension is kept if it multiplies the error by at most this factor."""
 HALF = 0.5
-"""An extension that lowers the error to this part is kept at once, without a look at the others."""
+"""An extension that multiplies the error by at most this factor is kept at once, without trying the others."""
 SAME = 1.01
 """A group of terms is left out if the error without it is at most this many times larger."""
 RETRY = 1e-3
-"""Above this error, what did not help by itself is tried again in company."""
+"""If the error is above this value, extensions that did not help alone are tried again together with others."""
 ENOUGH = 2e-7
-"""An error at which nothing is left to find: that of values stored in float32."""
-ASTRAY = 2.0
-"""A path whose relative error is larger has diverged, too."""
+"""The search ends at this error, which is the rounding error of float32."""
+DIVERGED = 2.0
+"""A path with a larger relative error counts as diverged."""
 FRAME_VALUES = 500_000
 """Values of u from which the velocity of a moving frame is fitted."""
 FINALISTS = 4
@@ -126,7 +126,7 @@ class Search:
             if made.error < chosen.error:
                 chosen = made
         if chosen is not linear:
-            wild = int((~(path_errors(chosen.stepper, val, replace=False) <= ASTRAY)).sum())
+            wild = int((~(path_errors(chosen.stepper, val, replace=False) <= DIVERGED)).sum())
             self.notes.append(f"{wild} of {len(val)} validation paths diverge: {chosen.plan.label}")
         return chosen
 
@@ -231,9 +231,10 @@ class Search:
 
 
 def error(stepper: Stepper, paths: Paths) -> float:
-    """Mean relative L2 error of rolled-out paths; inf if one diverges: leaves the range or errs by more than itself."""
+    """Mean relative L2 error of rolled-out paths; inf if one diverges (leaves the range, or has an error above
+    DIVERGED)."""
     errors = path_errors(stepper, paths, replace=False)
-    if bool((errors > ASTRAY).any()):
+    if bool((errors > DIVERGED).any()):
         return math.inf
     return float(errors.mean()) if len(errors) else 0.0
 

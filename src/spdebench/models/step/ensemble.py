@@ -35,7 +35,7 @@ FINAL_VALUES = 1 << 18
 DEFAULT = Kind("amplitude", "v")
 KINDS = (Kind(), Kind("amplitude", "u"), DEFAULT, Kind("quantiles", "u"), Kind("quantiles", "v"))
 CLEARLY = 0.99
-"""What comes later, another plan or a more complicated law, is taken if the score falls to this part."""
+"""A later plan or a more complicated law is chosen if it multiplies the score by at most this factor."""
 
 
 @dataclass

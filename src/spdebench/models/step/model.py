@@ -1,4 +1,4 @@
-"""Step: the regression that finds the step. It has no network and no gradient, and it does not know the equation.
+"""Step: a regression of the map from one frame to the next. It has no neural network and does not know the equation.
 
     F[u_{n+1}](k) = sum_j c_j(k) F[phi_j(u_n, dw_{n+1})](k)        least squares, one small system for each mode k
 
@@ -59,7 +59,8 @@ class StepConfig(Config):
 
 
 class StepModel(OperatorModel, name="step"):
-    """Regression of u_{n+1} on products of u_n and dw_{n+1}, mode by mode: equation-agnostic, no network."""
+    """Regression of u_{n+1} on products of u_n and dw_{n+1}, mode by mode, without a network and without the
+    equation."""
 
     title = "step"
     config_class = StepConfig
@@ -199,7 +200,7 @@ class StepModel(OperatorModel, name="step"):
         return Stepper(plan.dictionary(grid, self.weights.device), maps, envelope, self.description["largest"])
 
     def _unfitted(self, grid: Grid) -> Stepper:
-        """u_{n+1} = u_n, at the cost of a fitted step: for those who measure time before anything is fitted."""
+        """The step u_{n+1} = u_n with the cost of a fitted step, for measuring the time before anything is fitted."""
         plan = self.plan
         terms = plan.terms(grid.dim, 0, 1)
         weights = torch.zeros(len(terms), *grid.spectral_shape, dtype=self.weights.dtype, device=self.weights.device)

@@ -1,4 +1,4 @@
-"""What a fit has found, for readers: term, mode, coefficient, 95 % interval, and the generator's own value.
+"""Report of a fit: term, mode, coefficient, 95 % interval, and the coefficient of the solver that generated the data.
 
 Where the equation is known, the propagator of its scheme tells the coefficients. That of linearly implicit Euler is
 

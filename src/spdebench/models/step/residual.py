@@ -1,4 +1,4 @@
-"""The law of what the step does not explain:  r_n = u_{n+1} - sum_j c_j phi_j(u_n, seen dw_{n+1}).
+"""The law of the residual of the step: r_n = u_{n+1} - sum_j c_j phi_j(u_n, seen dw_{n+1}).
 
     plain        F[r](k) = s(k) g_k,                   g_k ~ N(0, 1) complex, independent over modes and steps
     amplitude    r(x) = m(a) + s(a) zeta(x),           a = u_n(x), or a = what the step predicts for u_{n+1}(x)
