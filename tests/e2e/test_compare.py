@@ -35,7 +35,7 @@ def test_text_figure_and_json(runs, tmp_path, capsys):
     assert test["low"] <= test["difference"] <= test["high"]
 
 
-def test_a_record_stands_for_its_run(runs, tmp_path):
+def test_a_record_can_replace_its_run(runs, tmp_path):
     for name in ("mean", "linear"):
         store.add(tmp_path, sb.open_run(runs[name]).record)
     known = store.read(tmp_path)

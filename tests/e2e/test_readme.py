@@ -88,7 +88,7 @@ def test_every_command_of_readme_runs_as_printed(folder: Path) -> None:
     assert (folder / "site" / "index.html").is_file()
 
 
-def test_what_is_not_run_is_on_the_page() -> None:
+def test_every_command_that_is_not_run_is_on_the_page() -> None:
     text = (ROOT / "README.md").read_text()
     assert set(NOT_RUN) <= {*blocks(text), *mentioned(text)}
 

@@ -75,7 +75,7 @@ def test_the_script_sorts_by_any_column(site):
         assert sorted(map(tuple, state["rows"])) == sorted(map(tuple, start["rows"]))
 
 
-def test_what_is_missing_comes_last_both_ways(site):
+def test_missing_values_are_sorted_last_in_both_directions(site):
     page = Page(site / "boards" / "index.html")
     start, up, down = run_script(page, ["click", "rel_l2"], ["click", "rel_l2"])
     column = start["head"].index("rel_l2")

@@ -109,7 +109,7 @@ def test_u_stays_between_the_phases(calculus):
 
 
 @pytest.mark.parametrize("calculus", ["ito", "stratonovich"])
-def test_both_senses_in_both_editions_at_fixed_truncation(calculus):
+def test_ito_and_stratonovich_in_both_editions_at_fixed_truncation(calculus):
     """Euler's method has the strong order 1/2, averaged noise 1 (the fields (1 - u^2) phi_k commute). Both approach the
     same solution; without the drift correction they do not."""
     common = {"noise": "cylindrical", "sigma": 0.8, "rate": 2.0, "truncation": 4, "points": 32, "solve_points": 32}
@@ -136,7 +136,7 @@ def test_additive_noise_is_that_of_phi41():
     assert float(simulate(AllenCahn(noise_type="additive"), 0, range(8)).u.abs().max()) > 1
 
 
-def test_white_noise_is_warned_of_where_its_correction_diverges(tmp_path):
+def test_a_warning_for_white_noise_if_its_correction_diverges(tmp_path):
     white = {"noise": "cylindrical"}
     small = AllenCahn(**white, points=8, truncation=4, frames=4, steps=4, horizon=0.02)
     with pytest.warns(NoiseWarning, match=r"allen_cahn: .* grows with J"):

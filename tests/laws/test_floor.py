@@ -74,7 +74,7 @@ def test_draws_have_the_conditional_variance_of_a_linear_equation(every, stride)
         assert abs(float(found.mean()) - exact) < 4 * error
 
 
-def test_what_is_given_is_kept_by_every_draw():
+def test_every_draw_keeps_the_given_noise():
     """With noise constant in time and all points given, every draw is the truth."""
     eq = LinearHeat(steps=8)
     assert Given(eq).complete

@@ -112,7 +112,7 @@ def test_strong_order_one_for_fixed_truncation(edition):
     assert_order(slope(torch.stack(errors)), 1.0)
 
 
-def test_normal_form_of_another_flux_is_a_rescaling() -> None:
+def test_another_flux_coefficient_is_a_rescaling_of_the_solution() -> None:
     """u solves u_t = -u_xxx + 3 (u^2)_x + sigma dW iff u/2 solves it with the flux 6 (u^2)_x and the noise sigma/2."""
     double = type("Double", (KdV,), {"quadratic_dispersion": lambda self: (self.dispersion, 6.0)})
     fields = {"points": 32, "truncation": 8, "steps": 10, "frames": 10, "horizon": 0.1}

@@ -163,7 +163,7 @@ def test_exact_counterterm_is_the_stationary_mean_slope_of_the_scheme(truncation
     assert error < 0.02 * float(each.mean())
 
 
-def test_mollifier_can_be_resolved_to_its_support():
+def test_all_modes_in_the_support_of_the_mollifier_can_be_used():
     eq = equation("kpz", truncation=32, resolve_mollifier=True, edition="converged", sigma=1)
     assert eq.series().functions == 67
     phi2 = eq.eigenvalue_roots()[:, 0] ** 2

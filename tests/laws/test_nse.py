@@ -199,7 +199,7 @@ def test_noise_on_the_grid_has_the_covariance_of_the_paper():
         assert float((product.mean(0) - want).abs().max()) < 4.5 * error
 
 
-def test_fields_and_truncations_are_one_realisation():
+def test_all_truncations_and_numbers_of_fields_use_one_realisation():
     """Ten fields are sqrt(10) times one; inner modes at J = 8 are those at J = 16."""
     many, one = (equation("nse", fields=f, **SMALL).wiener().increments(1, [0], 4, 1.0) for f in (10, 1))
     assert torch.allclose(many, math.sqrt(10) * one, atol=1e-13)
@@ -287,7 +287,7 @@ def test_a_sample_does_not_depend_on_its_batch(boundary):
 
 
 @pytest.mark.parametrize("boundary", ["periodic", "dirichlet"])
-def test_solving_again_from_what_is_stored(boundary):
+def test_solving_again_from_the_stored_data(boundary):
     eq = full(boundary=boundary, kappa=1.0)
     paths = simulate(eq, 1, range(2), out_dtype=torch.float64)
     assert torch.allclose(solve(eq, paths.u0, paths.dw), paths.u, atol=1e-12)
@@ -333,7 +333,7 @@ def test_default_samples_are_finite(edition, boundary):
     assert bool(torch.isfinite(paths.u).all())
 
 
-def test_noise_beyond_the_grid_warns_and_only_then():
+def test_a_warning_only_for_noise_beyond_the_grid():
     for spectrum in ("paper", "reference"):
         equation("nse", spectrum=spectrum).wiener()
     for spectrum, aliased in (("paper", True), ("reference", False)):  # of the latter |k| <= 12 is all that matters

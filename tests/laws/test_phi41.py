@@ -154,7 +154,7 @@ def test_strong_order_in_time(edition, steps, fine, truncation, order):
 
 
 @pytest.mark.parametrize(("truncation", "std", "energy"), [(32, 0.3106, 0.1277), (128, 0.3119, 0.1272)])
-def test_the_references_statistics_where_its_law_is_sound(truncation, std, energy):
+def test_statistics_of_the_authors_data_where_their_scheme_is_correct(truncation, std, energy):
     """mass=3, periodic, sigma=1, n=300 there and 1200 here: std and energy at T within 4 combined standard errors."""
     n = 1200
     u = simulate(equation("phi41", mass=3, sigma=1, truncation=truncation), 42, range(n), every=50).u[:, -1].double()

@@ -41,7 +41,7 @@ def distance(a: torch.Tensor, b: torch.Tensor) -> float:
     ("truncation", "edition", "n"), [(2, "paper", 192), (32, "paper", 48), (64, "paper", 48), (8, "converged", 64)]
 )
 @pytest.mark.filterwarnings("ignore::spdebench.errors.AliasingWarning")
-def test_monte_carlo_variance_is_the_schemes_constant(truncation: int, edition: str, n: int) -> None:
+def test_monte_carlo_variance_agrees_with_the_constant_of_the_scheme(truncation: int, edition: str, n: int) -> None:
     """mean_x X^2 over the samples at T/2 and T is a(t) of the scheme, within 4 standard errors (below 6 %).
 
     X is Gaussian, mean_x X^2 = sum_k a_k Z_k^2: the standard error is sqrt(2 sum_k a_k^2 / n), at most sqrt(2/n) of a.
@@ -74,7 +74,7 @@ def test_homogeneous_solution(edition: str, tolerance: float) -> None:
     assert (solve(eq, u0, dw)[0, :, 3, 4] - exact).abs().max() < tolerance
 
 
-def test_two_forms_agree_to_the_first_order_in_the_step() -> None:
+def test_both_forms_of_the_scheme_agree_to_first_order_in_the_step() -> None:
     """X + v by `wick` and -u^3 + 3 a u by linearly implicit Euler on the same paths: the distance halves with dt."""
     gaps = []
     for steps in (512, 1024, 2048):
@@ -162,7 +162,7 @@ def test_strong_order_one_half_in_the_rough_regime() -> None:
     assert_order(slope(strong_errors(eq, (8, 16, 32, 64), 1024, 1.0)), 0.5)
 
 
-def test_converged_edition_rests() -> None:
+def test_converged_edition_does_not_change_under_refinement() -> None:
     """Twice the points or the sub-steps do not move the stored field (sigma = 1; J = 16 on 16 points for speed)."""
     eq = Phi42(edition="converged", sigma=1.0, truncation=16, points=16, steps=100, frames=100, renormalisation="exact")
     base = final(eq, range(2))
@@ -179,7 +179,7 @@ def test_renormalised_solutions_approach_each_other_and_bare_ones_do_not() -> No
     assert bare[-1] > 0.9 * bare[0] and bare[-1] > 30 * kept[-1]
 
 
-def test_effect_at_the_papers_parameters() -> None:
+def test_effect_of_the_counter_term_at_the_parameters_of_the_paper() -> None:
     """sigma = 0.1, J = 32: the counter-term moves u(T) by about 2e-4."""
     ends = {kind: final(Phi42(renormalisation=kind), range(4)) for kind in ("none", "paper", "exact")}
     assert 1.5e-4 < distance(ends["paper"], ends["none"]) < 2.5e-4

@@ -39,7 +39,7 @@ def test_noise_is_independent_at_every_site() -> None:
 
 
 @pytest.mark.parametrize("edition", ["paper", "converged"])
-def test_monte_carlo_variance_is_the_schemes_constant(edition: str) -> None:
+def test_monte_carlo_variance_agrees_with_the_constant_of_the_scheme(edition: str) -> None:
     """mean_x X_n^2 at T/2 and T over 12 samples of the default lattice, within 4 standard errors (below 1.5 %)."""
     n = 12
     eq = Linear(edition=edition, steps=64, frames=64)
@@ -84,7 +84,7 @@ def test_strong_order_one_on_a_fixed_lattice(edition: str) -> None:
     assert_order(slope(torch.stack(errors)), 1.0)
 
 
-def test_converged_edition_rests_and_paper_is_near() -> None:
+def test_converged_edition_is_converged_and_paper_edition_is_close() -> None:
     """Sub-steps do not move the converged field (3e-8); linearly implicit Euler is 1.72 % away (default lattice and
     step). Six paths of three seeds lie in 2.4e-8..3.0e-8 and 1.71..1.75 %: a mean over 17^3 sites hardly varies."""
     eq = Phi43(edition="converged", renormalisation="exact")
@@ -111,7 +111,7 @@ def test_renormalised_lattices_approach_each_other_and_bare_ones_do_not() -> Non
     assert bare[0] - kept[0] > 3 * math.hypot(bare[1], kept[1])
 
 
-def test_a_lattice_carries_its_own_modes_only() -> None:
+def test_a_lattice_resolves_only_its_own_modes() -> None:
     with pytest.raises(UserError, match="J=16"):
         Phi43(truncation=18)
     with pytest.raises(UserError, match="solved as it is"):

@@ -244,7 +244,7 @@ def test_floors_of_a_task(task):
     assert 0 < estimated_seconds(task) < 60
 
 
-def test_the_record_of_the_true_law_has_the_exact_law_of_heat_beside_it(task):
+def test_the_record_of_the_true_law_also_scores_the_exact_law_of_heat(task):
     """Three inputs and 3 true members: the scores of both laws agree within 20 %, and the mean scores worse."""
     data = task.datasets[0]
     record = measure(LawRowSpec(data.spec, spec.to_dict(task.spec), 3), data)

@@ -91,7 +91,7 @@ def test_seen_and_unseen_are_all_of_the_stored_noise(eq):
     assert setting.partial and setting.unseen().functions == setting.unseen(law=True).functions
 
 
-def test_a_setting_states_what_is_seen():
+def test_a_setting_states_the_seen_truncation():
     eq = equation("phi41", points=16, truncation=8)
     whole = TaskSpec().setting(eq)
     assert whole.seen is None and not whole.partial and "seen" not in whole.to_dict()

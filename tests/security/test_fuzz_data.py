@@ -209,7 +209,7 @@ def test_a_damaged_chunk_is_made_again(native, place, steps):
     path.write_bytes(whole)
 
 
-def test_chunks_lie_beside_their_file(native):
+def test_chunks_are_in_a_folder_next_to_their_file(native):
     assert parts_folder(native).parent == native.parent
 
 

@@ -56,7 +56,7 @@ def huge(path: Path) -> None:
 
 @pytest.mark.parametrize("put", [pipe, endless, huge])
 @pytest.mark.parametrize("name", ["spec.json", "record.json", "log.jsonl", "scores.json", "best.safetensors", "lock"])
-def test_what_is_not_a_file_of_ours_is_one_line_at_once(tmp_path, put, name, capsys):
+def test_a_foreign_file_is_refused_at_once_with_one_line(tmp_path, put, name, capsys):
     run = tmp_path / "runs" / "mean-phi41-0123456789"
     run.mkdir(parents=True)
     (run / "spec.json").write_text("{}")

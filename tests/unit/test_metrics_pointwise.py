@@ -155,7 +155,7 @@ def test_three_dimensions_have_no_compat_form() -> None:
         value(u, u, Grid.unit(4, 3), Sobolev(wavenumber="compat"))
 
 
-def test_the_error_at_the_start_stands_apart() -> None:
+def test_the_error_at_the_start_is_reported_separately() -> None:
     u = noise(4, 3, 8)
     v = u.copy()
     v[:, 0] *= 1.25

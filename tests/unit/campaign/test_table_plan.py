@@ -16,7 +16,7 @@ from spdebench.spec import canonical_json
 from tiny_tables import made_up
 
 
-def test_each_run_once_with_what_is_wanted_of_it(tiny):
+def test_each_run_is_planned_once_with_all_that_is_needed(tiny):
     cells = tiny.cells(2)
     jobs = plan.jobs(cells, {})
     assert len({j.spec.digest for j in jobs}) == len(jobs) == 2 * 2 + 2 * 7
@@ -122,7 +122,7 @@ def test_only(tiny):
         plan.only(cells, "nothing")
 
 
-def test_what_ran_beside_others_tells_epochs_and_no_rate(tiny):
+def test_runs_that_shared_a_device_count_for_epochs_but_not_for_rates(tiny):
     one = plan.jobs(plan.only(tiny.cells(1), "deeponet"), {})[0].spec
     record = made_up(one, 0.1, epochs=2, training_seconds=1e6, shared_device=True)
     rates, none = Rates({one.digest: record}, "cpu"), Rates({}, "cpu")

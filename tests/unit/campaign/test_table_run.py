@@ -101,7 +101,7 @@ def test_a_further_shift_needs_no_training(copy, monkeypatch):
     assert all("again" in records.read(copy.results)[o.record.digest].shifts for o in outcomes)
 
 
-def test_stopped_by_its_budget_and_continued_it_is_the_same(whole, tmp_path, monkeypatch):
+def test_a_run_stopped_by_its_budget_and_continued_has_the_same_result(whole, tmp_path, monkeypatch):
     """The budget ends in the second epoch; what follows gives the uninterrupted numbers."""
     where = places(tmp_path)
     shutil.copytree(whole[0] / "data", where.data)

@@ -167,7 +167,7 @@ def test_another_layout_version_is_refused(tiny, tmp_path):
         sb.open_dataset(other)
 
 
-def test_a_stopped_generation_goes_on_where_it_was(tmp_path, monkeypatch):
+def test_an_interrupted_generation_continues(tmp_path, monkeypatch):
     eq = sb.equation("phi41", **TINY)
     whole = sb.generate(eq, n=20, chunk=4, out=tmp_path / "whole").read_bytes()
     calls = []

@@ -73,7 +73,7 @@ FETCH = (
 )
 
 
-def test_a_download_that_was_killed_goes_on(server, place, tmp_path):
+def test_a_killed_download_continues(server, place, tmp_path):
     """Only what had not reached the disk is sent twice; meanwhile nothing has the final name."""
     server.repos[REPO][NAME] = LARGE
     server.stall_after = 22 << 20
@@ -127,7 +127,7 @@ def test_other_bytes_than_promised_are_refused(server, place, tmp_path):
     assert hub.get(NAME, place, tmp_path / "data").read_bytes() == server.repos[REPO][NAME]
 
 
-def test_what_is_not_there(server, place, tmp_path):
+def test_missing_repositories_and_files_are_one_line_errors(server, place, tmp_path):
     with pytest.raises(UserError, match=f"did you mean '{NAME}'"):
         hub.get("Phi41-01_xi-128-120", place, tmp_path / "data")
     with pytest.raises(UserError, match="no dataset repository 'owner/none'"):
@@ -138,7 +138,7 @@ def test_what_is_not_there(server, place, tmp_path):
 
 
 @pytest.mark.parametrize("repo", ["", "name", "a/b/c", "../x", "a/..", "a b/c", "https://x/y"])
-def test_what_is_no_repository(repo):
+def test_an_invalid_repository_name_is_a_one_line_error(repo):
     with pytest.raises(UserError, match="OWNER/NAME"):
         Place(repo)
 

@@ -81,7 +81,7 @@ def test_parts_are_those_of_the_default_split(published, datasets):
     assert found == block_rows(SPLIT_SEED, len(law))["test"].tolist()
 
 
-def test_members_say_of_which_sample_they_are(published, datasets):
+def test_rows_of_members_name_their_sample(published, datasets):
     folder, law, _ = published
     name = law.members_file.path.stem
     rows = list(datasets.load_dataset(str(folder), name, split="members", streaming=True).with_format("numpy"))
@@ -92,7 +92,7 @@ def test_members_say_of_which_sample_they_are(published, datasets):
         np.testing.assert_array_equal(row["u"], members[which, row["member"]])
 
 
-def test_only_what_is_asked_for_is_read(published, datasets, tmp_path):
+def test_only_the_requested_columns_are_read(published, datasets, tmp_path):
     """The first rows come although the last row group is damaged; reading on finds the damage."""
     folder, law, _ = published
     copy = tmp_path / "copy"

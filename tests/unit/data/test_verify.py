@@ -43,7 +43,7 @@ def last_bit(row: int):
 
 
 @pytest.mark.parametrize("value", [np.nan, np.inf])
-def test_what_is_not_finite_is_a_difference(whole, tmp_path, capsys, value):
+def test_a_non_finite_value_is_a_difference(whole, tmp_path, capsys, value):
     path = forged(whole, tmp_path / "x.parquet", lambda arrays: arrays[2].fill(value), torch="0.0")
     for words in ([], ["--all"]):
         assert call("data", "verify", str(path), *words) == 1

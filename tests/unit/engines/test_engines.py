@@ -55,7 +55,7 @@ needs = st.builds(
 
 
 @given(st.lists(needs, min_size=1, max_size=12), st.integers(1, 5), st.integers(1, 120), st.randoms())
-def test_what_runs_beside_what(wanted, workers, memory, random):
+def test_which_units_run_at_the_same_time(wanted, workers, memory, random):
     """At no moment more than fits, unless one runs alone; and everything gets its turn."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(local, "free_memory", lambda: memory - sum(n.memory for n in room.taken))

@@ -101,7 +101,7 @@ def test_a_pass_over_the_first_frames_and_another_over_all() -> None:
 
 
 @pytest.mark.parametrize("case", [{"form": "published"}, {"hidden": 40}, {"points": 256}, {"width": 200}])
-def test_what_is_left_to_torch(case: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_cases_that_plain_torch_computes(case: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
     calls = solves(monkeypatch)
     model, features = example(frames=2, **case)
     gradients(model, features)
@@ -133,7 +133,7 @@ def test_a_replayed_training_step() -> None:
     assert all(torch.equal(a, b) for a, b in zip(got, step(), strict=True))
 
 
-def test_the_field_tells_apart_what_fits() -> None:
+def test_the_field_uses_the_kernel_only_if_it_fits() -> None:
     model, features = example(points=32, frames=6)
     field = model.field
     assert isinstance(field, ncde_fno.Field)

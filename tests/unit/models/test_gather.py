@@ -117,7 +117,7 @@ def test_value_and_gradients_are_those_of_plain_autograd(name, config, training)
 
 
 @pytest.mark.parametrize(("name", "config"), ONE_EACH)
-def test_the_value_does_not_depend_on_what_is_asked_for(name, config):
+def test_the_value_does_not_depend_on_the_requested_gradients(name, config):
     model, features, _ = double(name, config)
     model.eval()
     out = model(features).detach()

@@ -92,7 +92,7 @@ def test_the_paper_is_read_as_stated():
     assert dict(loss.options) == {"loss": "w12"}
 
 
-def test_honest_rows_stand_in_every_table_of_errors():
+def test_reference_rows_are_in_every_table_of_errors():
     for each in TABLES:
         errors = [w for w in each.wants if w.metric == "rel_l2" and w.part != "fresh"]
         if each.kind == "figure" or not errors:

@@ -25,7 +25,7 @@ def through_json(entry: Record) -> Record:
 
 
 @pytest.mark.parametrize("entry", [*fake_records().values()][::7], ids=lambda r: r.name)
-def test_written_and_read_back_it_is_the_same(entry):
+def test_a_record_is_unchanged_after_writing_and_reading(entry):
     assert through_json(entry) == entry
 
 
@@ -116,7 +116,7 @@ def test_a_missing_field_is_named(field):
 
 
 # --- numbers, additions, times ------------------------------------------------------------------------------------
-def test_where_a_number_stands():
+def test_values_of_parts_and_times_of_a_record():
     entry = record("fno", dataset(8, 0.0), val=0.3, inference_ms=2.0, scores={"rel_l2": {"value": 0.1}, "acf": {}},
                    shifts={"J": {"scores": {"rel_l2": {"value": 0.4}}}})  # fmt: skip
     assert entry.value("rel_l2") == 0.1 and entry.value("rel_l2", "J") == 0.4

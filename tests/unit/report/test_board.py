@@ -88,7 +88,7 @@ def test_submissions_and_runs_are_ranked_together(records, folder):
     assert all(0 < row["floor"] < 2e-7 for row in rows.values())
 
 
-def test_near_the_floor_nobody_is_ahead_and_the_floor_stands_in_its_place(records, tmp_path):
+def test_errors_near_the_floor_are_not_ranked_and_the_floor_is_listed_in_order(records, tmp_path):
     floor = board(records, tmp_path).floor
     near = write_submission_folder(tmp_path / "near", (scored(value=1.1 * floor),))
     below = ours("nspde", 0.9 * floor)
@@ -135,7 +135,7 @@ def test_laws_are_ranked_by_their_own_score(records, folder, tmp_path):
     assert len(paths.rows) == 5  # the other problem is as it was
 
 
-def test_our_laws_stand_beside_submitted_ones_and_the_true_law_is_the_floor(tmp_path):
+def test_our_laws_are_ranked_with_submitted_ones_and_the_true_law_is_the_floor(tmp_path):
     data, task = identity_of(CORE.choose("phi41")[0], 4)
     common = {"datasets": [data], "task": task, "epochs": 0}
     values = {"step": 0.25, "climatology": 0.9, "independent": 0.1}

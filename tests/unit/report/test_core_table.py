@@ -46,7 +46,7 @@ def test_rows_stand_in_the_order_of_their_error_and_the_best_of_a_full_column_is
     assert "1 training seed." in core_table(complete)
 
 
-def test_what_is_missing_is_counted_and_named(complete):
+def test_missing_cells_are_counted_and_named(complete):
     text = " ".join(core_table(complete).split())
     cells = [c for c in table("core").cells(1) if c.part == "test" and c.model != SOLVER]
     gaps = sum(c.group != "phi41" for c in cells)

@@ -32,7 +32,7 @@ def test_a_fan_shows_true_members_and_quantiles():
         assert {round(y, 9) for y in ends} <= last
 
 
-def test_members_stand_beside_each_other_on_one_scale():
+def test_true_and_predicted_members_have_one_scale():
     found = laws(inputs=3)
     figure = plot_members(found)
     left, right = figure.axes[:2]

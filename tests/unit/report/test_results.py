@@ -104,7 +104,7 @@ def test_the_order_of_records_does_not_matter(cells, few):
     assert page(known) == page(dict(reversed(known.items())))
 
 
-def test_what_is_above_is_said_and_explained_if_it_can_be(cells, few):
+def test_numbers_above_the_published_ones_are_listed_with_their_explanation(cells, few):
     """0.023 ± 1e-4 published: 0.0232 is the last value within two standard deviations."""
     known = recorded(cells, {"FNO": 0.0233, "NSPDE": 0.0231})
     filled = fill(table(NAME), known)
@@ -122,7 +122,7 @@ def test_what_is_above_is_said_and_explained_if_it_can_be(cells, few):
     assert "**Explained in part.** the noise aliases" in partly and "**Explained.**" not in partly
 
 
-def test_the_first_explanation_speaks_and_only_for_what_is_above(cells):
+def test_the_first_matching_explanation_is_used_and_only_for_numbers_above(cells):
     why = parse(
         '[[explanation]]\nmodel = "fno"\ncolumn = "J=128"\ntext = "narrow"\n'
         '[[explanation]]\nmodel = "fno"\ntext = "wide"\n'
@@ -197,7 +197,7 @@ def test_a_problem_has_the_networks_of_all_tables(cells, monkeypatch):
     assert "phi41 1 of 1 (1 with one network only)." in flowing(known)
 
 
-def test_what_is_far_below_is_said_and_has_explanations_of_its_own(cells, few):
+def test_numbers_far_below_are_listed_with_their_own_explanations(cells, few):
     """0.023 published: 0.0057 is under a quarter."""
     why = parse(
         '[[explanation]]\nmodel = "fno"\ntext = "too much"\n'
@@ -288,7 +288,7 @@ def test_names_of_networks_do_not_overlap():
     assert boxes[-1][1] <= axes.bbox.y1 + 1
 
 
-def test_only_what_is_between_the_marks_changes():
+def test_only_the_text_between_the_marks_changes():
     text = f"before\n{headline.OPEN}\nold\n{headline.CLOSE}\nafter\n"
     assert headline.replaced(text, "new\n") == f"before\n{headline.OPEN}\nnew\n{headline.CLOSE}\nafter\n"
     for wrong in ("none", text + text, f"{headline.CLOSE}\n{headline.OPEN}\n"):

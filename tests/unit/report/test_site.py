@@ -180,7 +180,7 @@ def test_the_site_brings_the_citation_of_the_repository():
 
 
 # --- other pages --------------------------------------------------------------------------------------------------
-def test_a_run_page_tells_all(pages):
+def test_a_run_page_shows_everything(pages):
     (shifted,) = (r for r in fake_records().values() if "J=16" in r.shifts)
     page = pages[f"runs/{shifted.digest}.html"]
     seen = text(page.tree)
@@ -276,7 +276,7 @@ def tiny_table() -> Table:
     )
 
 
-def test_a_table_stands_beside_the_published_numbers(tiny_table, tmp_path, monkeypatch):
+def test_a_table_shows_the_published_numbers(tiny_table, tmp_path, monkeypatch):
     monkeypatch.setattr(build, "TABLES", (tiny_table,))
     records = {}
     rng = np.random.default_rng(0)
@@ -425,7 +425,7 @@ def test_the_verb_says_what_to_open(tmp_path, monkeypatch, capsys):
 
 
 @pytest.mark.parametrize("name", ["jinja2", "matplotlib"])
-def test_what_is_not_installed_is_one_line(tmp_path, monkeypatch, name):
+def test_a_missing_package_is_a_one_line_error(tmp_path, monkeypatch, name):
     monkeypatch.setitem(sys.modules, name, None)
     with pytest.raises(UserError, match="pip install Jinja2 matplotlib"):
         build_site(few(), tmp_path / "site")

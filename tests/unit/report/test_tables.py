@@ -139,7 +139,7 @@ def test_latex_compiles(filled, tmp_path):
     subprocess.run(["pdflatex", "-halt-on-error", "t.tex"], cwd=tmp_path, check=True, capture_output=True, timeout=60)
 
 
-def test_a_table_without_runs_says_how_it_is_drawn():
+def test_a_table_without_runs_names_the_command_that_draws_it():
     table = Table(name="t", title="A figure", source="fig:x", kind="figure", draw=("spdebench plot truncation phi41",))
     found = fill(table, {})
     for format in FORMATS:

@@ -147,7 +147,7 @@ def test_a_climatology_of_low_rank_keeps_the_largest_part_of_the_variance(files)
         (1, {"seen": -1}, "at least 0"),
     ],
 )
-def test_what_is_not_stored_is_one_line(files, which, fields, message):
+def test_missing_data_are_a_one_line_error(files, which, fields, message):
     with pytest.raises(UserError, match=message):
         Task(files[which], **fields)
 

@@ -119,7 +119,7 @@ def test_the_card_states_data_scores_command_and_limits(run, folder):
     assert f"| {number(score.value)} | {number(score.low)} to {number(score.high)} |" in text
 
 
-def test_the_command_pushes_and_says_what_is_wrong(run, tmp_path, capsys):
+def test_the_command_pushes_and_reports_errors(run, tmp_path, capsys):
     def said(*words: str) -> tuple[int, str]:
         with pytest.raises(SystemExit) as stop:
             main(["model", *words])

@@ -104,7 +104,7 @@ def test_what_a_warm_up_does_is_undone(task):
         assert same(run(fit), run(plain))
 
 
-def test_a_fit_goes_on_from_its_state_to_the_bit(task):
+def test_a_resumed_fit_has_the_same_bits(task):
     whole = make_fit(task, dropout=0.3, plateau_patience=0, decay_factor=0.5)
     run(whole)
     first = make_fit(task, dropout=0.3, plateau_patience=0, decay_factor=0.5)

@@ -112,7 +112,7 @@ def test_schedules_are_those_of_torch():
     assert rates(TrainOptions(scheduler="none"), VALS) == [1e-3] * 200
 
 
-def test_a_schedule_goes_on_from_its_state():
+def test_a_schedule_resumes_from_its_state():
     options = TrainOptions(plateau_patience=4, decay_factor=0.3)
     first, second = Schedule(options), Schedule(options)
     for val in VALS[:97]:

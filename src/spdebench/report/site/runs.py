@@ -50,7 +50,7 @@ def _run(
         data = [ShownDataset(identity) for identity in scored.datasets]
         parts.append({"title": f"Shift: {formatting.text(label)}", "data": data, "scores": scored.scores})
     facts = [
-        ("Result", "What came out, and what it cost", _result(record)),
+        ("Result", "Scores and cost", _result(record)),
         ("Configuration", "Fields of the model", _lines(record.config)),
         ("Options", "Options of the training", _lines(record.options)),
         ("Task", "Inputs, split and sub-sampling", _lines(record.task)),
