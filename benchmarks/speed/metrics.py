@@ -14,7 +14,7 @@ import numpy as np
 
 from spdebench.grids import Grid
 from spdebench.metrics.evaluate import PAPER, evaluate
-from spdebench.timing import best_of, one_thread
+from spdebench.timing import best_of, threads
 
 Case = tuple[tuple[int, ...], tuple[int, ...]]  # shape of the arrays, points of the grid
 
@@ -118,7 +118,7 @@ def bench(cases: tuple[Case, ...] = CASES, repeats: int = 3) -> list[dict[str, A
     ``all`` is one `evaluate` of the paper's metrics (values and curves, no intervals) against the sum of the loops.
     The signature takes most of that sum. Our times of the norms include the check of both arrays.
     """
-    with one_thread():
+    with threads(1):
         return [row for shape, points in cases for row in _case(shape, points, repeats)]
 
 

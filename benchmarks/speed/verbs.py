@@ -83,7 +83,10 @@ def models(
     only: Annotated[str, typer.Option(help="One case, such as 'nspde'.")] = "",
     as_json: Json = False,
 ) -> None:
-    """One training step of the models against plain formulations, batch 20, 128 points, 51 frames, one thread."""
+    """One training step of the models against plain formulations, batch 20, 128 points, 51 frames, one thread.
+
+    Whole fits of step against the solver: case step-phi41, and step-phi42, which takes minutes and two threads.
+    """
     rows = measure(only)
     print_json(rows) if as_json else print_table(rows)
 

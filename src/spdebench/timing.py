@@ -34,10 +34,10 @@ def best_of(work: Callable[[], T], repeats: int, device: torch.device | str = "c
 
 
 @contextmanager
-def one_thread() -> Iterator[None]:
-    """Inside, torch computes with one thread."""
+def threads(count: int) -> Iterator[None]:
+    """Inside, torch computes with so many threads."""
     before = torch.get_num_threads()
-    torch.set_num_threads(1)
+    torch.set_num_threads(count)
     try:
         yield
     finally:

@@ -11,6 +11,7 @@ from spdebench.cli import bench
 from spdebench.errors import UserError
 from spdebench.models import MODELS
 from speed import kernels
+from speed.models import step
 
 
 def test_kernels_are_found_by_running_a_model() -> None:
@@ -34,3 +35,12 @@ def test_without_the_repository_bench_says_how_to_get_it(monkeypatch: pytest.Mon
     monkeypatch.setattr(bench, "FOLDER", tmp_path)
     with pytest.raises(UserError, match="clone the repository"):
         bench.bench(typer.Context(typer.main.get_command(typer.Typer(callback=lambda: None))))
+
+
+def test_the_whole_fit_of_step_is_timed_on_the_papers_parts() -> None:
+    """3 of 20 samples are predicted; the time of the solver for the 20 stands beside it."""
+    case = step.case("phi41", samples=20)
+    predicted, solved = case.ours(), case.plain()
+    assert tuple(predicted.shape) == (3, 51, 128) and len(solved.u) == 20
+    assert float((predicted - solved.u[17:]).norm() / solved.u[17:].norm()) < 1e-5
+    assert case.once and case.threads == 1 and "limit 15 s" in case.note

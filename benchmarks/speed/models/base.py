@@ -14,13 +14,18 @@ from spdebench.tasks import Inputs, Setting
 
 @dataclass(frozen=True)
 class Case:
-    """``ours()`` and ``plain()`` run one training step; ``target`` is the ratio of their times that is demanded."""
+    """``ours()`` and ``plain()`` run one training step; ``target`` is the ratio of their times that is demanded.
+
+    What takes long is timed once, without a warm-up.
+    """
 
     name: str
-    target: float
+    target: float | None
     ours: Callable[[], object]
     plain: Callable[[], object]
     note: str
+    threads: int = 1
+    once: bool = False
 
 
 def training_step(model: nn.Module, *inputs: Any) -> Callable[[], None]:

@@ -7,9 +7,9 @@ import math
 from typing import Any
 
 from spdebench.errors import unknown
-from spdebench.timing import one_thread, timed
+from spdebench.timing import threads, timed
 
-CASES: tuple[str, ...] = ("fno", "nspde", "wno", "ncde", "dlr_net", "features", "step")
+CASES: tuple[str, ...] = ("fno", "nspde", "wno", "ncde", "dlr_net", "features", "step", "step-phi41", "step-phi42")
 
 
 def measure(only: str = "", rounds: int = 5) -> list[dict[str, Any]]:
@@ -19,16 +19,17 @@ def measure(only: str = "", rounds: int = 5) -> list[dict[str, Any]]:
     rows = []
     for name in CASES:
         if only in ("", name):
-            with one_thread():
-                rows.append(_row(name, rounds))
+            rows.append(_row(name, rounds))
     return rows
 
 
 def _row(name: str, rounds: int) -> dict[str, Any]:
-    case = importlib.import_module(f"speed.models.{name}").case()
+    module, _, data = name.partition("-")
+    case = importlib.import_module(f"speed.models.{module}").case(*([data] if data else []))
     ours = plain = math.inf
-    for _ in range(rounds + 1):  # the first round is the warm-up
-        ours, plain = min(ours, timed(case.ours)[1]), min(plain, timed(case.plain)[1])
+    with threads(case.threads):
+        for _ in range(1 if case.once else rounds + 1):  # the first round is the warm-up
+            ours, plain = min(ours, timed(case.ours)[1]), min(plain, timed(case.plain)[1])
     return {
         "case": case.name,
         "ours_ms": 1e3 * ours,

@@ -1,15 +1,21 @@
 """Step: normal equations of all modes at once, paths rolled out together, against least squares mode by
-mode on the matrix of all rows and one path after another."""
+mode on the matrix of all rows and one path after another.
+
+``step-phi41`` and ``step-phi42`` are whole fits on the paper's data, against the solver that makes these data.
+"""
 
 from __future__ import annotations
 
 import torch
 from torch import Tensor
 
+from spdebench.equations import equation
 from spdebench.grids import Grid
 from spdebench.models.step.fit import Plan, normal_equations
+from spdebench.models.step.model import StepConfig, StepModel
 from spdebench.models.step.rollout import Map, Paths, Stepper
 from spdebench.solvers import simulate
+from spdebench.tasks import Batch, default_setting
 from speed.models.base import Case, phi41_setting
 
 ROLLED = 180
@@ -42,7 +48,11 @@ def rolled_plainly(grid: Grid, weights: Tensor, u0: Tensor, dw: Tensor) -> Tenso
     return out
 
 
-def case(samples: int = 180) -> Case:
+def case(data: str = "", samples: int = 0) -> Case:
+    return whole_fit(data, samples or 1200) if data else one_plan(samples or 180)
+
+
+def one_plan(samples: int) -> Case:
     setting = phi41_setting()
     assert setting.equation is not None
     made = simulate(setting.equation, 0, range(samples))
@@ -61,3 +71,27 @@ def case(samples: int = 180) -> Case:
 
     note = f"fit of 5 terms on {samples} paths, rollout of {ROLLED}"
     return Case("step", 1.5, ours, plain, note)
+
+
+def whole_fit(name: str, samples: int) -> Case:
+    """Search, fit and prediction at the paper's sub-sampling: 70 % of the samples train, 15 % validate, 15 % test."""
+    eq = equation(name)
+    setting = default_setting(eq)
+    every = eq.frames // (setting.frames - 1)
+    made = simulate(eq, 0, range(samples), every=every)
+    first, second = 70 * samples // 100, 85 * samples // 100
+    train, val = (
+        ({"u0": made.u0[rows], "dw": made.dw[rows]}, made.u[rows]) for rows in (slice(first), slice(first, second))
+    )
+    test = Batch(made.u0[second:], made.dw[second:], (eq,))
+
+    def ours() -> Tensor:
+        found = StepModel(setting, StepConfig())
+        found.calibrate_stream([train], [val])
+        return found.predict(test)
+
+    threads, limit = (1, "one thread, limit 15 s") if name == "phi41" else (2, "two threads, limit 120 s")
+    note = f"search, fit and prediction against the solver of these {samples} paths; {limit}"
+    return Case(
+        f"step-{name}", None, ours, lambda: simulate(eq, 0, range(samples), every=every), note, threads, once=True
+    )

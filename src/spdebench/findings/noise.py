@@ -70,14 +70,18 @@ def kdv(given: Sources) -> Found:
 
 
 def kdv_on_file(given: Sources, data: Dataset) -> Found:
-    """Share of paths with max|u| > 20 or not finite; growth of E|u|^2 over that of the noise, sigma^2 sum_t E dW^2."""
+    """Share of paths with max|u| > 20 or not finite; growth of E|u|^2 over that of the noise, sigma^2 sum_t E dW^2.
+
+    A file of the published layout does not state sigma: it has the paper's.
+    """
     _one_dimension(data)
     u, dw = (torch.from_numpy(data.read(c, 0, len(data))).double() for c in ("u", "dw"))
     lost = ~(u.abs().flatten(1).amax(1) < LARGE)
     sigma = 0.1 if data.imported else data.equation.sigma
     u, dw = u[~lost], dw[~lost]
     gain = float(u[:, -1].square().mean() - u[:, 0].square().mean())
-    return Found({"lost": float(lost.double().mean()), "gain": gain / (sigma**2 * float(dw.square().sum(1).mean()))})
+    share = gain / (sigma**2 * float(dw.square().sum(1).mean()))
+    return Found({"lost": float(lost.double().mean()), "gain": share, "sigma": sigma})
 
 
 declare(
@@ -96,7 +100,7 @@ declare(
         compute=kdv,
         on_file=OnFile(
             "In this file {lost:.1%} of the paths are lost, and E|u|^2 of the others grows by {gain:.3g} times what "
-            "the noise brings in.",
+            "noise with sigma {sigma:g} brings in.",
             kdv_on_file,
         ),
     )

@@ -114,19 +114,21 @@ def sentences(found: Sequence[Dot]) -> list[str]:
     by_name = {d.name: d for d in found}
     published = {d.name: d.published for d in found if d.published is not None}
     step, distance = by_name.get("step"), next((d.error for d in found if d.kind == "data"), None)
+    own = [m for m in MODELS.values() if m.__module__.startswith("spdebench.")]
+    networks = sum(m.trainable for m in own)
     lines = [
-        "SPDEBench generates data for stochastic PDEs, trains eleven neural networks and fits four simple baselines by "
-        "the same procedure, and compares their test errors with those of the SPDEBench paper."
+        f"SPDEBench generates data for stochastic PDEs, trains {networks} neural networks and fits "
+        f"{len(own) - networks} simple baselines by the same procedure, and compares their test errors with those of "
+        "the SPDEBench paper."
     ]
     if step and distance and published:
         best = min(published, key=lambda name: published[name])
         below = sum(value < distance for value in published.values())
         lines.append(
             f"On {TITLE}, a regression that fits one time step without knowing the equation has a relative L2 error of "
-            f"{step.error:.0e}; the best published network ({best.rstrip('*')}) has {published[best]:g}. The data "
-            f"themselves have a discretisation error of {distance:.2g} (their distance to a solution with the same "
-            f"noise on a finer grid and time step), and {below} of the {len(published)} published errors are smaller "
-            "than that."
+            f"{step.error:.0e}, the best published network ({best.rstrip('*')}) has {published[best]:g}, and "
+            f"{below} of the {len(published)} published errors are smaller than {distance:.2g}, the discretisation "
+            "error of the data (their distance to a solution with the same noise on a finer grid and time step)."
         )
     lines.append(
         "Every number is computed from run records in this repository; [docs/findings.md](docs/findings.md) lists what "
@@ -231,11 +233,14 @@ def _name(axes: Axes, found: Sequence[Dot], palette: Palette) -> None:
 
 
 def _marks(axes: Axes, found: Sequence[Dot]) -> list[Any]:
-    """Boxes of the dots, which no name may touch."""
+    """Boxes of the dots and of the lines, which no name may touch."""
     from matplotlib.transforms import Bbox
 
+    left, width = axes.bbox.x0, axes.bbox.width
+    lines = [axes.transData.transform((1.0, d.error))[1] for d in found if not d.time]
     places = [(d.time, value) for d in found if d.time for value in (d.error, d.published) if value]
-    return [Bbox.from_bounds(x - 5, y - 5, 10, 10) for x, y in axes.transData.transform(places)] if places else []
+    dots = [Bbox.from_bounds(x - 5, y - 5, 10, 10) for x, y in axes.transData.transform(places)] if places else []
+    return [*dots, *(Bbox.from_bounds(left, y - 1, width, 2) for y in lines)]
 
 
 def _next_to_mark(axes: Axes, dot: Dot, palette: Palette, taken: Sequence[Any]) -> Any:

@@ -18,7 +18,7 @@ COLUMNS = 3
 def plot_coefficients(model: StepModel) -> Figure:
     """Real parts (and, where they matter, imaginary parts) of the coefficients of the first stage, one panel per term.
 
-    Bars are 95 % bootstrap intervals over samples; the line is the solver's coefficient where a formula is known.
+    Bars are 95 % bootstrap intervals over samples; lines are the solver's coefficients where a formula is known.
     """
     found, intervals, known = model.coefficients(), model.coefficient_intervals(), generator_values(model.setting)
     grid, equation = model.setting.grid, model.setting.equation
@@ -33,10 +33,11 @@ def plot_coefficients(model: StepModel) -> Figure:
     for axes, (name, weights) in zip(panels, found.items(), strict=False):
         value = weights.flatten()[places].cpu().numpy()
         low, high = intervals[name].cpu().numpy()
-        if name in known:
-            axes.plot(modes, known[name].flatten()[places].real.numpy(), color=GREY, label="solver")
+        exact = known[name].flatten()[places].numpy() if name in known else None
         parts = [("real", BLUE)] + ([("imag", ORANGE)] if abs(value.imag).max() > 0.01 * abs(value).max() else [])
         for part, colour in parts:
+            if exact is not None:
+                axes.plot(modes, getattr(exact, part), color=GREY, label="solver")
             ends = getattr(low, part), getattr(high, part)
             axes.vlines(modes, *ends, color=colour, linewidth=0.8)
             axes.plot(
