@@ -7,6 +7,7 @@ and with loss=energy times the number of draws.
 The rate is the median over finished runs of the same model on the same kind of device that did not share it: with the
 same configuration and equation if there are any, else on the same equation, else on any. Where there is no record the
 rate comes from `rates.csv`, whose rows hold for one configuration or, where none is given, for all.
+The rows of flow-fno on cuda are those of fno, whose layers it has.
 """
 
 from __future__ import annotations

@@ -15,7 +15,7 @@ from spdebench.paper.skill import CLIMATOLOGY
 from spdebench.paper.tables import core
 from spdebench.records.summary import SKILL
 from spdebench.suites import CORE, SuiteProblem
-from spdebench.tasks import TaskSpec
+from spdebench.tasks import Setting, TaskSpec
 from spdebench.training.law_rows import CONDITIONAL_MEAN, INDEPENDENT_LAW
 
 PROBLEMS = ("phi41", "kpz", "allen_cahn", "phi42", "nse")
@@ -37,6 +37,8 @@ EPOCHS, DRAWS = 200, 2
 LEARNING_RATES: Mapping[str, float] = {"fno": 3e-3, "nspde": 3e-3, "deeponet": 1e-3}
 """Networks of the table, and the learning rate that validation has chosen for each on phi41 in the table `core`."""
 BASELINES: Mapping[str, Mapping[str, Any]] = {CLIMATOLOGY: {"rank": 2000}, "step": core.BASELINES["step"]}
+FLOW = "flow-fno"
+"""The generative network of the table, where some noise is not seen; its size is that of fno."""
 TRUE_LAW = "true law"
 DRAWN = ", drawn noise"
 """End of the row's name of a network that was trained with all noise seen, and is given drawn noise for the rest."""
@@ -53,6 +55,14 @@ def options(model: str, seen: int | None) -> dict[str, Any]:
     """Training options of a network: those of the table `core` but for epochs, learning rate and loss."""
     common = {**core.OPTIONS, "epochs": EPOCHS, "learning_rate": LEARNING_RATES[model]}
     return common if seen is None else {**common, "loss": "energy", "draws": DRAWS}
+
+
+def flow(setting: Setting) -> dict[str, Any]:
+    """Configuration and options of the generative network: as many passes through it as through fno, whose draws take
+    part in one epoch."""
+    config = {key: value for key, value in core.config("fno", setting).items() if key != "form"} | {"steps": 10}
+    own = {"epochs": DRAWS * EPOCHS, "learning_rate": LEARNING_RATES["fno"], "loss": "flow"}
+    return {"model": FLOW, "config": config, "options": {**core.OPTIONS, **own}}
 
 
 def numbers(problem: SuiteProblem) -> Iterator[Want]:
@@ -90,6 +100,7 @@ def numbers(problem: SuiteProblem) -> Iterator[Want]:
         yield from references(group, tuple(COLUMNS), **less)
         for model in LEARNING_RATES:
             yield from rows(group, title(model), **configured(model), options=options(model, seen), **less)
+        yield from rows(group, title(FLOW), **flow(setting), **less)
         for model in LEARNING_RATES:
             yield from rows(group, title(model) + DRAWN, **_drawn(configured(model), model, whole, part), **every)
         yield from rows(group, "conditional mean", OF_A_POINT, part=CONDITIONAL_MEAN, **true)
@@ -129,6 +140,8 @@ TABLE = Table(
         f"from the table core: {EPOCHS} epochs instead of 300, and no search for the learning rate, which is "
         + ", ".join(f"{rate:g} ({title(model)})" for model, rate in LEARNING_RATES.items())
         + ", as selected for phi41 in the table core.",
+        f"{title(FLOW)}: a generative network with the size, learning rate and schedule of FNO, trained by flow "
+        f"matching for {DRAWS * EPOCHS} epochs (loss=flow), in each of which a sample passes through it once.",
         f"{DRAWN.removeprefix(', ')}: a network that was trained with seen=J; at test time the unseen part of its "
         "input is drawn from its true law. It was trained on more information than the other rows and knows the law of "
         "the noise, and is therefore not ranked.",

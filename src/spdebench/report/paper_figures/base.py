@@ -28,6 +28,7 @@ LOOKS: dict[str, tuple[str, str]] = {
     "nrde": (ORANGE, "--"),
     "ncde-fno": (GREEN, "--"),
     "nspde-s": (PINK, "--"),
+    "flow-fno": (AMBER, "--"),
 }
 """Model -> colour and line, the same in every figure."""
 
