@@ -1,15 +1,15 @@
-"""FNO trained by flow matching:  u = m + x_1,  dx/ds = v(s, x | dw, u0),  x_0 = z ~ N(0, C), 0 <= s <= 1.
+"""FNO trained by flow matching:  u = m + x(1),  x'(s) = v(s, x(s) | dw, u0),  x(0) = z ~ N(0, C).
 
-v is learned by regression (`loss=flow`). On the straight line from z to x = u - m its slope is x - z:
+v is learned by regression (`loss=flow`): on the straight line from z to x = u - m the velocity is x - z,
 
     v = argmin E | v(s, x_s | dw, u0) - (x - z) |^2,       x_s = (1 - s) z + s x,   s uniform on [0, 1]
 
-If v is the minimiser, x_1 has the law of u - m given dw and u0 (Lipman et al. 2023, arXiv:2210.02747). m is the mean of
-the training part. The reference z is a Gaussian field in space and time with the regularity of the data: the modes of
-the grid are independent, and each has the covariance in time of the training part. White noise would have no limit as
-the grid is refined, and a flow would have to smooth it (on functions: Kerrigan, Migliorini, Smyth 2023,
-arXiv:2305.17209). At s = 0 the state tells nothing about u, so that m + v(0, 0 | dw, u0) is the mean of u given dw and
-u0: that is the point prediction.
+If v is the minimiser, x(1) has the law of u - m given dw and u0 (Lipman et al. 2023, arXiv:2210.02747). m is the mean
+of the training part. z is a Gaussian field in space and time with the regularity of the data: the modes of the grid are
+independent, and each has the covariance in time of the training part. White noise would have no limit as the grid is
+refined, and the flow would have to smooth it (for flows of functions see Kerrigan, Migliorini and Smyth 2023,
+arXiv:2305.17209). At s = 0 the state is z and tells nothing about u. Hence m + v(0, 0 | dw, u0) is the mean of u given
+dw and u0, and the model's point prediction.
 
     v(s, x) = (2s - 1)/r x + F(x/sqrt(r), s, dw, u0)/sqrt(r),      r = s^2 + (1 - s)^2
 
