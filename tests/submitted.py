@@ -35,12 +35,13 @@ def scored(problem: str = "phi41", seed: int = 0, value: float = 0.25, **changes
     name = "rel_l2" if changes.get("seen") is None else "energy_score"
     values = {name: MetricValue(value, 0.9 * value, 1.1 * value), "l2": MetricValue(2 * value)}
     given = {"suite": "core", "problem": problem, "seed": seed, "n": 20, "scores": values, "hidden": True}
-    return Scored(**{**given, "challenge": "0123456789abcdef" * 4, **changes})
+    return Scored(**{**given, "challenge": "0123456789abcdef" * 4, "seal": "5" * 64, **changes})
 
 
 def write_submission_folder(folder: Path, results: tuple[Scored, ...] | None = None, card: str = CARD) -> Path:
-    """A folder with a card and scores."""
+    """A folder with scores, and a card that names their seeds."""
+    found = results or (scored(),)
     folder.mkdir(parents=True, exist_ok=True)
-    (folder / "card.toml").write_text(card)
-    (folder / "scores.json").write_text(scores_text(results or (scored(),)))
+    (folder / "card.toml").write_text(card.replace("[0, 1, 2]", str(sorted({each.seed for each in found}))))
+    (folder / "scores.json").write_text(scores_text(found))
     return folder

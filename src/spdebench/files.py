@@ -12,7 +12,7 @@ import shutil
 import stat
 import uuid
 import warnings
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO, Any
@@ -130,13 +130,17 @@ def replacing_folder(folder: Path) -> Iterator[Path]:
 
 
 @contextmanager
-def new_folder(folder: Path, overwrite: bool = False) -> Iterator[Path]:
+def new_folder(folder: Path, overwrite: bool, known: Collection[str]) -> Iterator[Path]:
     """Yield a folder that becomes ``folder`` at the end, which must not be there unless ``overwrite``.
 
-    As `replacing_folder`, but what goes wrong is one line.
+    Only a folder whose files all have ``known`` names, or match such patterns, is replaced. As `replacing_folder`, but
+    what goes wrong is one line.
     """
     if folder.is_symlink() or (folder.exists() and not (overwrite and folder.is_dir())):
         raise UserError(f"{folder} already exists; choose another --out, or replace a folder with --overwrite")
+    for path in sorted(folder.rglob("*")) if folder.exists() else ():
+        if not path.is_dir() and not any(path.match(name) for name in known):
+            raise UserError(f"{folder} is not replaced, because {path} would be lost; choose another --out")
     try:
         with replacing_folder(folder) as fresh:
             yield fresh

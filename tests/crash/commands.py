@@ -73,7 +73,7 @@ SUBMISSION = ("challenge", "predict", "inputs", "--run", "runs/mean*", "--card",
 
 def secret() -> None:
     Path("SECRET").write_text("0123456789abcdef" * 4)
-    Path("card.toml").write_text(CARD)
+    Path("card.toml").write_text(CARD.replace("[0, 1, 2]", "[0]"))
 
 
 def challenge() -> None:

@@ -13,6 +13,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import torch
 from tests.command_line import call
 from tests.submitted import CARD
 
@@ -133,7 +134,7 @@ def test_a_submission_is_checked(place, tmp_path, capsys, monkeypatch):
     monkeypatch.chdir(place)
     capsys.readouterr()
     assert call("challenge", "check") == 0
-    assert "my-method: good; fewer than 3 training seeds: phi41" in capsys.readouterr().out
+    assert "my-method: good; fewer than 3 training seeds; seals were not checked" in capsys.readouterr().out
     assert call("challenge", "check", "submissions/my-method", "--seed-file", "SECRET") == 0
     shutil.copytree("submissions", tmp_path / "submissions")
     monkeypatch.chdir(tmp_path)
@@ -155,20 +156,30 @@ def test_a_submission_is_checked(place, tmp_path, capsys, monkeypatch):
 def test_a_second_run_reproduces_the_scores(copy, capsys):
     score_submission("my-method", SECRET, own=True)
     shutil.copytree("my-method", "again")
-    assert call("challenge", "reproduce", "my-method", "again", "--json") == 0
+    note = ("challenge", "reproduce", "my-method", "again", "--seed-file", "SECRET")
+    assert "or are not those of again" in refused(capsys, *note)  # a copy of the scores is no second run
+    score_submission("again", SECRET)
+    assert call(*note, "--json") == 0
     rows = json.loads(capsys.readouterr().out)["results"]
     assert [row["reproduced"] for row in rows] == [True, True] and not any(row["hidden truth"] for row in rows)
+    check = ("challenge", "check", submissions_of(copy)[0].name, "--seed-file", "SECRET")
+    shutil.copytree("submissions/my-method", "forged/my-method")
+    assert call(*check[:2], "submissions", *check[3:]) == 0
+    scores = Path("forged/my-method/scores.json")
+    scores.write_text(re.sub(r'("again": )[^,]*', r"\g<1>0.5", scores.read_text(), count=1))
+    assert "the second run of phi41, seed 0, was not noted" in refused(capsys, *check[:2], "forged", *check[3:])
     make_challenge("tiny", bytes(range(32)), "other", only="phi41", n=6)
     challenge = open_challenge("other")
     write_submission("third", challenge, "card.toml", {("phi41", 0): np.zeros((6, 5, 16))})
     score_submission("third", bytes(range(32)))
-    assert "predicts the same inputs" in refused(capsys, "challenge", "reproduce", "my-method", "third")
+    assert "predicts the same inputs" in refused(capsys, *note[:3], "third", *note[4:])
 
 
-def changed_manifest(folder: Path) -> None:
+def changed_manifest(folder: Path, **changes: object) -> None:
     file = folder / "manifest.json"
     values = json.loads(file.read_text())
     values["problems"][0]["equation"]["sigma"] = 0.5
+    values["problems"][0].update(changes)
     file.write_text(json.dumps(values))
 
 
@@ -179,6 +190,11 @@ def other_array(folder: Path, array: np.ndarray, **identity: object) -> None:
     write_arrays(path, {**stated, **identity}, {"u": array})
 
 
+def as_link(path: Path) -> None:
+    """Put the file or folder elsewhere, and a link in its place."""
+    path.symlink_to(path.rename(Path.cwd() / f"elsewhere-{path.name}"))
+
+
 BAD = np.zeros((6, 5, 16))
 BAD[3, 2, 1] = np.nan
 
@@ -187,8 +203,14 @@ BAD[3, 2, 1] = np.nan
     ("spoil", "message"),
     [
         (changed_manifest, "was changed since the challenge was made"),
-        (lambda f: (f.parent / "SECRET").write_text("x" * 40), "this is not the secret of the manifest in my-method"),
-        (lambda f: (f.parent / "SECRET").write_text("short"), "has 5 bytes, at least 32 are needed"),
+        (
+            lambda f: (f.parent / "SECRET").write_text("0123456789" * 4),
+            "this is not the secret of the manifest in my-method",
+        ),
+        (
+            lambda f: (f.parent / "SECRET").write_text("short"),
+            "has 5 bytes, 5 of them different; at least 32 and 8 are needed",
+        ),
         (lambda f: (f.parent / "SECRET").unlink(), "no such file: SECRET; make a secret with: openssl"),
         (lambda f: other_array(f, np.zeros((6, 5, 15))), "expected u (6, 5, 16)"),
         (lambda f: other_array(f, np.zeros((5, 5, 16))), "expected u (6, 5, 16)"),
@@ -196,8 +218,17 @@ BAD[3, 2, 1] = np.nan
         (lambda f: other_array(f, np.zeros((6, 5, 16)), inputs="0" * 64), "has inputs 000000000000..., expected"),
         (lambda f: other_array(f, np.zeros((6, 5, 16)), challenge="0" * 64), "has challenge 000000000000..., expected"),
         (lambda f: (f / "card.toml").write_text(CARD_ONE.replace("parameters = 120\n", "")), "parameters is missing"),
-        (lambda f: (f / "card.toml").unlink(), "no such card: my-method/card.toml"),
-        (lambda f: (f / "manifest.json").unlink(), "it has no manifest.json"),
+        (lambda f: (f / "card.toml").unlink(), "my-method/card.toml is missing"),
+        (lambda f: (f / "manifest.json").unlink(), "my-method/manifest.json is missing"),
+        (lambda f: changed_manifest(f, n=5), "was changed since the challenge was made"),
+        (lambda f: (f / "card.toml").write_text(CARD), "phi41 has the training seeds [0], the card says [0, 1, 2]"),
+        (lambda f: as_link(f / "card.toml"), "card.toml is not a regular file"),
+        (lambda f: as_link(f / "predictions"), "predictions is not a folder"),
+        (lambda f: as_link(f / "predictions" / "phi41-seed0.parquet"), "phi41-seed0.parquet is not a regular file"),
+        (
+            lambda f: (f / "weights.pkl").write_bytes(b"x"),
+            "weights.pkl does not belong to a submission, which has card",
+        ),
         (lambda f: (f / "predictions" / "more.txt").write_text("x"), "more.txt does not belong to a submission"),
         (lambda f: (f / "predictions" / "phi41-seed0.parquet").write_bytes(b"PAR1"), "is not a whole Parquet file"),
         (lambda f: shutil.rmtree(f / "predictions"), "my-method has no predictions"),
@@ -225,12 +256,24 @@ def test_the_command_refuses_it_in_one_line(copy, capsys):
         (("make", "tiny", "--out", "x", "-n", 2), "n must be between 3 and 100000, got 2"),
         (("make", "tiny", "--out", "x", "--seen", 8), "seen must be between 0 and J-1 = 7, got 8"),
         (("make", "tiny", "--out", "inputs"), "inputs already exists"),
+        (("make", "tiny", "--out", "runs", "--overwrite"), "runs is not replaced, because runs/"),
     ],
 )
 def test_mistakes_of_making_are_one_line(place, words, message, capsys, monkeypatch):
     monkeypatch.chdir(place)
     assert message in refused(capsys, "challenge", *words, "--seed-file", "SECRET")
     assert not Path("x").exists()
+
+
+def test_a_secret_that_can_be_guessed_is_refused(tmp_path):
+    """Its SHA-256 is published: whoever guesses the secret sees that the guess is right."""
+    for secret in (b"", b"abc", b"a" * 64, b"0123456" * 10):
+        (tmp_path / "SECRET").write_bytes(secret)
+        with pytest.raises(sb.UserError, match="or it could be guessed; draw one with: openssl rand"):
+            read_secret(tmp_path / "SECRET")
+        with pytest.raises(sb.UserError, match="or it could be guessed"):
+            make_challenge("core", secret, tmp_path / "x", only="phi41", n=3)
+    assert not (tmp_path / "x").exists()
 
 
 def test_mistakes_of_predicting_are_one_line(place, tmp_path, capsys, monkeypatch):
@@ -243,7 +286,7 @@ def test_mistakes_of_predicting_are_one_line(place, tmp_path, capsys, monkeypatc
     assert "no such run" in refused(capsys, *predict, "x", "--run", "nowhere")
     Path("other.toml").write_text(CARD_ONE.replace("seeds = [0]", "seeds = [5]"))
     other = (*predict[:4], "other.toml", "--out", "x")
-    assert "seed 0; the seeds of the card are [5]" in refused(capsys, *other, "--run", law)
+    assert "phi41-seen2 has the training seeds [0], the card says [5]" in refused(capsys, *other, "--run", law)
     make_challenge("tiny", SECRET, tmp_path / "b", only="burgers", n=6)
     words = ("challenge", "predict", tmp_path / "b", "--card", "card.toml", "--out", "x", "--run", run)
     assert "was trained for none of the problems burgers" in refused(capsys, *words)
@@ -263,12 +306,19 @@ def test_arrays_of_any_framework_are_taken_and_checked(place, tmp_path):
     for array, message in [
         (members[:, 0], "must have the shape"),
         (np.full_like(members, np.inf), "is not finite in 1440 of 1440"),
-        (members.astype(complex), "must consist of real numbers"),
+        (members.astype(complex), "expected real numbers, got complex128"),
+        ([[1.0], [1.0, 2.0]], "is not an array"),
     ]:
         with pytest.raises(sb.UserError, match=message):
             write_submission(tmp_path / "bad", challenge, card, {("phi41-seen2", 0): array})
     with pytest.raises(sb.UserError, match="unknown problem of the challenge 'phi42'"):
         write_submission(tmp_path / "bad", challenge, card, {("phi42", 0): members})
+    for key in ("phi41", ("phi41", "0"), ("phi41", True)):
+        with pytest.raises(sb.UserError, match="predictions are keyed by problem and training seed"):
+            write_submission(tmp_path / "bad", challenge, card, {key: members})
+    tensor = torch.tensor(members, requires_grad=True)
+    write_submission(tmp_path / "tensor", place / "inputs", card, {("phi41-seen2", np.int64(0)): tensor})
+    assert np.array_equal(open_predictions(tmp_path / "tensor").predictions[0].read(), members)
     with pytest.raises(sb.UserError, match="no predictions were given"):
         write_submission(tmp_path / "bad", challenge, card, {})
     assert not (tmp_path / "bad").exists()

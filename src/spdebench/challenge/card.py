@@ -7,15 +7,14 @@ from __future__ import annotations
 
 import dataclasses
 import math
+import os
 import re
-import tomllib
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 from urllib.parse import urlsplit
 
+from spdebench.challenge.reading import read_typed
 from spdebench.errors import UserError
-from spdebench.files import read_text
 from spdebench.records.codec import build
 
 CARD_FILE = "card.toml"
@@ -25,6 +24,7 @@ LONGEST_LINE, LONGEST_TEXT = 200, 4000
 """Characters of a field with one line, and of one with several."""
 FREE_TEXT = ("description", "training_data", "command")
 """Fields that may have several lines."""
+MOST_PARAMETERS, MOST_MINUTES = 10**15, 10**9
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -94,13 +94,13 @@ class SubmissionCard:
             _check_text("authors", author)
         if not self.seeds or len(set(self.seeds)) < len(self.seeds) or min(self.seeds) < 0:
             raise UserError(f"seeds must be different whole numbers from 0 on, got {list(self.seeds)}")
-        if self.parameters < 0:
-            raise UserError(f"parameters must be at least 0, got {self.parameters}")
-        if not math.isfinite(self.training_minutes) or self.training_minutes < 0:
-            raise UserError(f"training_minutes must be a finite number from 0 on, got {self.training_minutes}")
+        if not 0 <= self.parameters <= MOST_PARAMETERS:
+            raise UserError(f"parameters must be between 0 and 10^15, got {self.parameters}")
+        if not (math.isfinite(self.training_minutes) and 0 <= self.training_minutes <= MOST_MINUTES):
+            raise UserError(f"training_minutes must be between 0 and 10^9, got {self.training_minutes}")
         if not (_is_web_address(self.code) or re.fullmatch(r"src(/\w+)+(\.py)?", self.code)):
             raise UserError(f"code must be a web address that starts with https://, got '{self.code}'")
-        if not ("@" in self.contact or self.contact == "issues" or _is_web_address(self.contact)):
+        if not (_is_mail_address(self.contact) or self.contact == "issues" or _is_web_address(self.contact)):
             raise UserError(f"contact must be an e-mail address, a web address or 'issues', got '{self.contact}'")
 
 
@@ -114,6 +114,10 @@ def _check_text(name: str, text: str, *, several_lines: bool = False) -> None:
         raise UserError(f"{name} must be {'text' if several_lines else 'one line'} without control characters")
 
 
+def _is_mail_address(text: str) -> bool:
+    return re.fullmatch(r"[\w.+-]+@[\w-]+(\.[\w-]+)+", text) is not None
+
+
 def _is_web_address(text: str) -> bool:
     try:
         parts = urlsplit(text)
@@ -122,29 +126,9 @@ def _is_web_address(text: str) -> bool:
     return parts.scheme == "https" and bool(parts.hostname) and not set(text) & set(" <>\"'`\\")
 
 
-def parse_card(text: str, where: str) -> SubmissionCard:
-    """The card with this TOML text; ``where`` names it in errors."""
-    try:
-        values: dict[str, Any] = tomllib.loads(text)
-        return build(SubmissionCard, values, "")
-    except (tomllib.TOMLDecodeError, RecursionError) as error:
-        raise UserError(f"{where} is not TOML ({error or 'it is nested too deeply'})") from None
-    except UserError as error:
-        raise UserError(f"{where}: {error}; docs/submit.md describes the fields") from None
-
-
-def card_text(path: Path) -> str:
-    """The text of a card's file."""
-    try:
-        return read_text(path, MOST_CARD)
-    except FileNotFoundError:
-        raise UserError(f"no such card: {path}; docs/submit.md shows one") from None
-    except OSError as error:
-        raise UserError(f"cannot read {path} ({error.strerror or error})") from None
-    except ValueError:
-        raise UserError(f"{path} is not a text file in UTF-8") from None
-
-
-def read_card(path: str | Path) -> SubmissionCard:
+def read_card(path: str | os.PathLike[str]) -> SubmissionCard:
     """Read and check a card."""
-    return parse_card(card_text(Path(path)), str(path))
+    help = "docs/submit.md shows a card and describes its fields"
+    return read_typed(
+        Path(path), lambda values: build(SubmissionCard, values, ""), "the card of a submission", help, MOST_CARD
+    )

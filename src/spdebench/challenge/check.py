@@ -3,24 +3,24 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 from spdebench.challenge.card import CARD_FILE, MOST_CARD
 from spdebench.challenge.listed import LIST_FILE, ListedChallenge, listed_challenges
-from spdebench.challenge.score import seal_holds
+from spdebench.challenge.reading import check_folder
+from spdebench.challenge.score import check_seal
 from spdebench.challenge.secret import commitment
-from spdebench.challenge.submission import MOST_SCORES, SCORES_FILE, Submission, read_submission
-from spdebench.errors import UserError
+from spdebench.challenge.submission import ENOUGH_SEEDS, MOST_SCORES, SCORES_FILE, Submission, read_submission
+from spdebench.errors import UserError, unknown
 from spdebench.suites import SUITES
 
 SIZES = {CARD_FILE: MOST_CARD, SCORES_FILE: MOST_SCORES}
 """The files of a submission, and the most bytes of each."""
 OTHER_FILES = ("README.md", LIST_FILE)
 """Files that may lie next to the submissions."""
-ENOUGH_SEEDS = 3
-"""Training seeds of a problem; with fewer the leaderboard shows a note."""
 
 
 @dataclass(frozen=True)
@@ -53,7 +53,7 @@ def check_submissions(folder: str | os.PathLike[str], secret: bytes | None = Non
 def _checked(folder: Path, secret: bytes | None, listed: Mapping[str, ListedChallenge] | None) -> CheckedSubmission:
     name = folder.resolve().name
     try:
-        _check_files(folder)
+        check_folder(folder, SIZES)
         submission = read_submission(folder)
         _check_problems(submission)
         if listed is not None:
@@ -62,56 +62,52 @@ def _checked(folder: Path, secret: bytes | None, listed: Mapping[str, ListedChal
             _check_seals(submission, secret)
     except UserError as error:
         return CheckedSubmission(name, str(error))
-    notes = _notes(submission)
+    notes = _notes(submission, secret)
     if listed is None:
         notes.append(f"no {LIST_FILE} here says whose challenge it was")
     return CheckedSubmission(name, notes=tuple(notes))
 
 
-def _check_files(folder: Path) -> None:
-    for path in sorted(folder.iterdir()):
-        if path.name not in SIZES:
-            wanted = " and ".join(SIZES)
-            raise UserError(f"{path} does not belong to a submission, whose files are {wanted}; remove it")
-        if path.is_symlink() or not path.is_file():
-            raise UserError(f"{path} is not a regular file")
-        if (size := path.stat().st_size) > SIZES[path.name]:
-            raise UserError(f"{path} has {size} bytes; at most {SIZES[path.name]} are allowed")
-
-
 def _check_problems(submission: Submission) -> None:
     for scored in submission.results:
-        problem = SUITES[scored.suite].choose(scored.problem)[0]
-        if scored.seen is not None and not 0 <= scored.seen < problem.build().truncation:
+        problems = {each.name: each for each in SUITES[scored.suite].problems}
+        if scored.problem not in problems:
+            raise unknown(f"problem of the suite {scored.suite}", scored.problem, problems)
+        if scored.seen is not None and not 0 <= scored.seen < problems[scored.problem].build().truncation:
             raise UserError(f"{scored.problem} has no task with seen={scored.seen}")
+        seals = [scored.seal] if scored.again is None else [scored.seal, scored.again_seal]
+        if not all(re.fullmatch(r"[0-9a-f]{64}", each) for each in seals):
+            raise UserError(f"the scores of {scored.label}, seed {scored.seed}, have no seal")
 
 
 def _check_challenges(submission: Submission, listed: Mapping[str, ListedChallenge]) -> None:
     for scored in submission.results:
-        if scored.hidden and scored.challenge not in listed:
-            raise UserError(
-                f"the challenge {scored.challenge[:12]} of {scored.problem} is not in {LIST_FILE}; scores of a "
-                f"challenge of one's own are made with --own"
-            )
-        if scored.hidden and listed[scored.challenge].suite != scored.suite:
-            raise UserError(f"the challenge {scored.challenge[:12]} is not one of the suite {scored.suite}")
+        if not scored.hidden:
+            continue
+        short, own = scored.challenge[:12], "scores with a secret that its authors know are made with --own"
+        challenge = listed.get(scored.challenge)
+        if challenge is None:
+            raise UserError(f"the challenge {short} of {scored.problem} is not in {LIST_FILE}; {own}")
+        if challenge.suite != scored.suite:
+            raise UserError(f"the challenge {short} is not one of the suite {scored.suite}")
+        if challenge.closed and submission.name not in challenge.entries:
+            raise UserError(f"the challenge {short} of {scored.problem} is closed, its secret is published; {own}")
 
 
 def _check_seals(submission: Submission, secret: bytes) -> None:
     for scored in submission.results:
-        if scored.challenge == commitment(secret) and not seal_holds(scored, secret, submission.name):
-            raise UserError(f"the scores of {scored.problem}, seed {scored.seed}, were changed since they were made")
+        if scored.challenge == commitment(secret):
+            check_seal(scored, secret, submission.name)
 
 
-def _notes(submission: Submission) -> list[str]:
-    seeds: dict[tuple[str, int | None], int] = {}
-    for scored in submission.results:
-        key = scored.problem, scored.seen
-        seeds[key] = seeds.get(key, 0) + 1
-    few = [problem for (problem, _), count in seeds.items() if count < ENOUGH_SEEDS]
-    notes = [f"fewer than {ENOUGH_SEEDS} training seeds: {', '.join(dict.fromkeys(few))}"] if few else []
+def _notes(submission: Submission, secret: bytes | None) -> list[str]:
+    notes = [] if len(submission.card.seeds) >= ENOUGH_SEEDS else [f"fewer than {ENOUGH_SEEDS} training seeds"]
     if not all(scored.hidden for scored in submission.results):
         notes.append("scored with a secret of the authors' own")
     if failed := [scored.problem for scored in submission.results if scored.reproduced is False]:
         notes.append(f"a second run differed by more than 2 %: {', '.join(dict.fromkeys(failed))}")
+    if secret is None:
+        notes.append("seals were not checked, which needs --seed-file")
+    elif other := {each.label for each in submission.results if each.challenge != commitment(secret)}:
+        notes.append(f"seals of another challenge were not checked: {', '.join(sorted(other))}")
     return notes

@@ -11,7 +11,7 @@ import numpy as np
 
 from spdebench.challenge.arrays import ArraysFile, check_file, sha256_of, write_arrays
 from spdebench.challenge.manifest import MANIFEST_FILE, ChallengeProblem, Manifest, manifest_text, read_manifest
-from spdebench.challenge.secret import commitment
+from spdebench.challenge.secret import check_secret, commitment
 from spdebench.challenge.truth import drawn_inputs
 from spdebench.data.generate import check_device
 from spdebench.equations.identity import to_dict
@@ -84,6 +84,7 @@ def make_challenge(
     K keeps; then predicted laws will be compared with ``members`` solutions for each input.
     """
     check_device(device)
+    check_secret(secret, "the secret")
     chosen = SUITES[suite].choose(only)
     problems = []
     for each in chosen:
@@ -92,7 +93,7 @@ def make_challenge(
         for k in dict.fromkeys(seen):
             problems.append(ChallengeProblem(name=each.name, equation=equation, n=n, seen=k, members=members))
     manifest = Manifest(suite=suite, commitment=commitment(secret), problems=tuple(problems))
-    with new_folder(Path(out), overwrite) as folder:
+    with new_folder(Path(out), overwrite, (MANIFEST_FILE, "*.parquet")) as folder:
         written = []
         for problem in problems:
             u0, dw = drawn_inputs(problem, manifest.keyed_seed(secret, problem), device)

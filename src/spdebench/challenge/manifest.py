@@ -12,20 +12,25 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from spdebench.challenge.reading import read_typed, without_version
 from spdebench.challenge.secret import commitment, is_sealed, seal
 from spdebench.data.identity import MOST_MEMBERS
 from spdebench.equations import Equation
 from spdebench.equations.identity import from_dict
 from spdebench.errors import UserError, unknown
-from spdebench.files import plain_name, read_text
+from spdebench.files import MOST_JSON, plain_name
 from spdebench.noise import KeyedSeed
-from spdebench.records.codec import build, encode, shown
-from spdebench.spec import loads
+from spdebench.records.codec import build, encode
 
 MANIFEST_FILE = "manifest.json"
 VERSION = 1
 LEAST_INPUTS, MOST_INPUTS = 3, 100_000
 """Inputs of a problem."""
+
+
+def problem_label(name: str, seen: int | None) -> str:
+    """A problem's name, and what is seen of its noise if that is not all."""
+    return name if seen is None else f"{name}-seen{seen}"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -57,7 +62,7 @@ class ChallengeProblem:
     @property
     def label(self) -> str:
         """The problem's name, and what is seen of its noise if that is not all."""
-        return self.name if self.seen is None else f"{self.name}-seen{self.seen}"
+        return problem_label(self.name, self.seen)
 
     @property
     def file(self) -> str:
@@ -132,17 +137,11 @@ def manifest_text(manifest: Manifest) -> str:
 
 def read_manifest(folder: Path) -> Manifest:
     """The manifest in a folder; raises a one-line error that names the field if it is not valid."""
-    path = folder / MANIFEST_FILE
-    try:
-        values = loads(read_text(path))
-        if not isinstance(values, dict):
-            raise UserError(f"expected an object, got {shown(values)}")
-        if values.pop("version", None) != VERSION:
-            raise UserError(f"version must be {VERSION}")
-        return build(Manifest, values, "")
-    except FileNotFoundError:
-        raise UserError(f"{folder} is not a challenge: it has no {MANIFEST_FILE}") from None
-    except OSError as error:
-        raise UserError(f"cannot read {path} ({error.strerror or error})") from None
-    except (ValueError, UserError) as error:
-        raise UserError(f"{path} is not the manifest of a challenge ({error})") from None
+    help = "take the one that was published with the challenge"
+    return read_typed(
+        folder / MANIFEST_FILE,
+        lambda values: build(Manifest, without_version(values, VERSION), ""),
+        "the manifest of a challenge",
+        help,
+        MOST_JSON,
+    )

@@ -23,12 +23,15 @@ from spdebench.challenge.submission import (
 from spdebench.challenge.truth import solved_truth
 from spdebench.data.generate import check_device
 from spdebench.errors import UserError
-from spdebench.files import write_text
+from spdebench.files import remove_leftovers, write_text
 from spdebench.metrics import Scores, evaluate, law_scores
 from spdebench.progress import Progress
 from spdebench.records.codec import encode
 from spdebench.training.scoring import metric_values
 from spdebench.version import __version__
+
+AGAIN = "second run"
+"""What a seal of a second run is for; no submission has this name."""
 
 
 def score_submission(
@@ -44,16 +47,15 @@ def score_submission(
     ``own``: the secret is the authors' own, so that the truth was not hidden from them; the scores say so.
     """
     check_device(device)
-    found = open_predictions(folder)
-    found.manifest.check(secret, f"the manifest in {found.folder}")
-    arrays = [
-        each.read() for each in found.predictions
-    ]  # refuses numbers that are not finite before anything is solved
+    remove_leftovers(Path(folder) / SCORES_FILE)  # of a process that was killed: no file of others is accepted below
+    found = open_predictions(folder, secret)
+    for prediction in found.predictions:
+        prediction.read()  # refuses numbers that are not finite before anything is solved
     name, results = found.folder.resolve().name, []
     truth: tuple[ChallengeProblem, np.ndarray] | None = None
-    with Progress(len(arrays), "predictions scored", enabled=progress) as bar:
-        for prediction, array in zip(found.predictions, arrays, strict=True):
-            problem = prediction.problem
+    with Progress(len(found.predictions), "predictions scored", enabled=progress) as bar:
+        for prediction in found.predictions:
+            problem, array = prediction.problem, prediction.read()
             if truth is None or truth[0] != problem:
                 truth = problem, solved_truth(problem, found.manifest.keyed_seed(secret, problem), device)
             scored = _scored(found.manifest, prediction, compared(problem, array, truth[1]), array, not own)
@@ -95,18 +97,23 @@ def sealed(scored: Scored, secret: bytes, name: str) -> Scored:
     return replace(scored, seal=seal(secret, name, _content(scored)))
 
 
-def seal_holds(scored: Scored, secret: bytes, name: str) -> bool:
-    return is_sealed(secret, name, _content(scored), scored.seal)
+def check_seal(scored: Scored, secret: bytes, name: str) -> None:
+    """Raise an error unless these scores, and what a second run scored, were sealed with this secret for this name."""
+    what = f"of {scored.label}, seed {scored.seed},"
+    if not is_sealed(secret, name, _content(scored), scored.seal):
+        raise UserError(f"the scores {what} were changed since they were made, or are not those of {name}")
+    if scored.again is not None and not is_sealed(secret, AGAIN, [scored.seal, scored.again], scored.again_seal):
+        raise UserError(f"the second run {what} was not noted by 'spdebench challenge reproduce'")
 
 
 def _content(scored: Scored) -> object:
-    return encode(replace(scored, seal="", again=None))  # a second run comes later
+    return encode(replace(scored, seal="", again=None, again_seal=""))  # a second run comes later
 
 
-def reproduce(folder: str | os.PathLike[str], second: str | os.PathLike[str]) -> Submission:
+def reproduce(folder: str | os.PathLike[str], second: str | os.PathLike[str], secret: bytes) -> Submission:
     """Store in a submission the scores of a second run of its command, which are in ``second``.
 
-    Both were scored on the same challenge. Scores of ``second`` without a counterpart are an error.
+    Both were scored with this secret. Scores of ``second`` without a counterpart are an error.
     """
     first, others = read_submission(folder), read_scores(Path(second) / SCORES_FILE)
     results = {each.key: each for each in first.results}
@@ -117,7 +124,9 @@ def reproduce(folder: str | os.PathLike[str], second: str | os.PathLike[str]) ->
                 f"{first.name} has no scores for {other.problem}, seed {other.seed}, of the challenge "
                 f"{other.challenge[:12]}; a second run predicts the same inputs"
             )
-        results[other.key] = replace(mine, again=other.value)
+        check_seal(mine, secret, first.name)
+        check_seal(other, secret, Path(second).resolve().name)
+        results[other.key] = replace(mine, again=other.value, again_seal=seal(secret, AGAIN, [mine.seal, other.value]))
     submission = replace(first, results=tuple(results.values()))
     write_text(Path(folder) / SCORES_FILE, scores_text(submission.results))
     return submission

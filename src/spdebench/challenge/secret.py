@@ -14,6 +14,8 @@ from spdebench.spec import canonical_json
 
 LEAST, MOST = 32, 4096
 """Bytes of a secret."""
+LEAST_DIFFERENT = 8
+"""Different bytes in a secret: 64 random hexadecimal digits have fewer once in 10^19 times."""
 
 
 def read_secret(path: str | Path) -> bytes:
@@ -24,12 +26,18 @@ def read_secret(path: str | Path) -> bytes:
         raise UserError(f"no such file: {path}; make a secret with: openssl rand -hex 32 > {path}") from None
     except OSError as error:
         raise UserError(f"cannot read the secret in {path} ({error.strerror or error})") from None
-    if len(secret) < LEAST:
-        raise UserError(
-            f"the secret in {path} has {len(secret)} bytes, at least {LEAST} are needed; make one with: "
-            f"openssl rand -hex 32 > {path}"
-        )
+    check_secret(secret, f"the secret in {path}")
     return secret
+
+
+def check_secret(secret: bytes, what: str) -> None:
+    """Refuse a secret that can be guessed: its published SHA-256 would tell whether a guess is right."""
+    different = len(set(secret))
+    if len(secret) < LEAST or different < LEAST_DIFFERENT:
+        raise UserError(
+            f"{what} has {len(secret)} bytes, {different} of them different; at least {LEAST} and {LEAST_DIFFERENT} "
+            f"are needed, or it could be guessed; draw one with: openssl rand -hex 32"
+        )
 
 
 def commitment(secret: bytes) -> str:

@@ -6,17 +6,17 @@ import json
 import math
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from spdebench.challenge.card import CARD_FILE, SubmissionCard, read_card
+from spdebench.challenge.manifest import LEAST_INPUTS, MOST_INPUTS, problem_label
+from spdebench.challenge.reading import read_typed, without_version
 from spdebench.errors import UserError
-from spdebench.files import read_text
 from spdebench.records import MetricValue
-from spdebench.records.codec import build, encode
-from spdebench.spec import loads
+from spdebench.records.codec import decode, encode
 
 SCORES_FILE = "scores.json"
 MOST_SCORES = 4 << 20
@@ -25,6 +25,8 @@ VERSION = 1
 FOLDER = Path("submissions")
 """Where submissions are collected."""
 NAME = re.compile(r"[a-z0-9]+(-[a-z0-9]+)*")
+ENOUGH_SEEDS = 3
+"""Training seeds from which on a mean is shown without a note."""
 TOLERANCE = 0.02
 """Relative difference up to which a second run reproduces a score."""
 
@@ -42,9 +44,10 @@ class Scored:
         n          inputs
         hidden     the truth was solved from the secret of the challenge; False: the authors had that secret themselves
         challenge  SHA-256 of the secret: which challenge this was
-        again      value of the first metric when the maintainers ran the authors' command; None: they have not
         version    version of spdebench that scored it
         seal       HMAC of the scores and the submission's name, by which the owner of the secret knows them again
+        again      value of the first metric when the maintainers ran the authors' command; None: they have not
+        again_seal HMAC of ``again`` and ``seal``
     """
 
     suite: str
@@ -56,23 +59,39 @@ class Scored:
     members: int | None = None
     hidden: bool = False
     challenge: str = ""
-    again: float | None = None
     version: str = ""
     seal: str = ""
+    again: float | None = None
+    again_seal: str = ""
 
     def __post_init__(self) -> None:
         if not self.scores:
             raise UserError(f"the scores of {self.problem} are missing")
         if self.metric not in self.scores:
             raise UserError(f"the score {self.metric} of {self.problem} is missing")
-        if self.n < 1 or self.seed < 0:
-            raise UserError(f"n must be at least 1 and seed at least 0, got {self.n} and {self.seed}")
+        if not all(re.fullmatch(r"\w{1,40}", name) for name in self.scores):
+            raise UserError(f"the scores of {self.problem} have a name that is not one of a metric")
+        if not math.isfinite(self.value) or (self.seen is None and self.value < 0):
+            raise UserError(f"the score {self.metric} of {self.problem} must be a finite error, got {self.value}")
+        if wrong := [name for name, each in self.scores.items() if not _in_order(each)]:
+            raise UserError(f"the interval of {wrong[0]} of {self.problem} ends before it begins")
+        if not LEAST_INPUTS <= self.n <= MOST_INPUTS or self.seed < 0:
+            raise UserError(
+                f"n must be between {LEAST_INPUTS} and {MOST_INPUTS}, and seed at least 0, got {self.n} and {self.seed}"
+            )
         if (self.seen is None) != (self.members is None) or (self.members is not None and self.members < 1):
             raise UserError(f"members must be given with seen, and be at least 1, got {self.members}")
         if not re.fullmatch(r"[0-9a-f]{64}", self.challenge):
             raise UserError("challenge must be the SHA-256 of the secret, 64 hexadecimal digits")
+        if not re.fullmatch(r"[\w.+-]{0,40}", self.version):
+            raise UserError("version must be one of spdebench")
         if self.again is not None and not (math.isfinite(self.again) and self.again >= 0):
             raise UserError(f"again must be a finite number from 0 on, got {self.again}")
+
+    @property
+    def label(self) -> str:
+        """The problem's name, and what is seen of its noise if that is not all."""
+        return problem_label(self.problem, self.seen)
 
     @property
     def metric(self) -> str:
@@ -95,6 +114,10 @@ class Scored:
         return self.suite, self.problem, -1 if self.seen is None else self.seen, self.seed
 
 
+def _in_order(value: MetricValue) -> bool:
+    return value.low is None or value.high is None or not value.low > value.high  # NaN is no number
+
+
 @dataclass(frozen=True)
 class Submission:
     """One folder of submissions: its name, its card and its scores, sorted by problem and seed."""
@@ -109,10 +132,18 @@ class Submission:
         keys = [each.key for each in self.results]
         if len(set(keys)) < len(keys):
             raise UserError("a problem is scored twice for one training seed")
-        for each in self.results:
-            if each.seed not in self.card.seeds:
-                raise UserError(f"seed {each.seed} of {each.problem} is not among the seeds of the card")
+        check_seeds(self.card, ((each.label, each.seed) for each in self.results))
         object.__setattr__(self, "results", tuple(sorted(self.results, key=lambda each: each.key)))
+
+
+def check_seeds(card: SubmissionCard, found: Iterable[tuple[str, int]]) -> None:
+    """Refuse pairs (problem, training seed) unless each problem has all seeds of the card: none may be left out."""
+    seeds: dict[str, set[int]] = {}
+    for label, seed in found:
+        seeds.setdefault(label, set()).add(seed)
+    for label, known in seeds.items():
+        if known != set(card.seeds):
+            raise UserError(f"{label} has the training seeds {sorted(known)}, the card says {sorted(card.seeds)}")
 
 
 # --- files ----------------------------------------------------------------------------------------------------------
@@ -124,26 +155,15 @@ def scores_text(results: tuple[Scored, ...]) -> str:
 
 def read_scores(path: Path) -> tuple[Scored, ...]:
     """The scores in a file; raises a one-line error that names the file and the field if they are not valid."""
-    try:
-        values = loads(read_text(path, MOST_SCORES))
-        return tuple(build(Scored, each, f"results[{k}].") for k, each in enumerate(_results(values)))
-    except FileNotFoundError:
-        raise UserError(f"{path} is missing; 'spdebench challenge score' writes it") from None
-    except OSError as error:
-        raise UserError(f"cannot read {path} ({error.strerror or error})") from None
-    except (ValueError, UserError) as error:
-        raise UserError(f"{path} is not a file of scores ({error})") from None
+    return read_typed(path, _parsed, "a file of scores", "'spdebench challenge score' writes it", MOST_SCORES)
 
 
-def _results(values: Any) -> list[dict[str, Any]]:
-    if not isinstance(values, dict) or set(values) != {"version", "results"}:
-        raise UserError("expected an object with version and results")
-    if values["version"] != VERSION or isinstance(values["version"], bool):
-        raise UserError(f"version must be {VERSION}")
-    results = values["results"]
-    if not isinstance(results, list) or not results or not all(isinstance(each, dict) for each in results):
-        raise UserError("results must be a list of objects that is not empty")
-    return results
+def _parsed(values: dict[str, Any]) -> tuple[Scored, ...]:
+    content = without_version(values, VERSION)
+    results = content.get("results")
+    if set(content) != {"results"} or not isinstance(results, list) or not results:
+        raise UserError("expected version and results, a list that is not empty, and nothing else")
+    return tuple(decode(Scored, each, f"results[{k}]") for k, each in enumerate(results))
 
 
 def read_submission(folder: str | os.PathLike[str]) -> Submission:
@@ -165,4 +185,5 @@ def submissions(folder: str | os.PathLike[str] = FOLDER) -> tuple[Submission, ..
         return ()
     if not place.is_dir():
         raise UserError(f"{place} is a file, not a folder of submissions")
-    return tuple(read_submission(each) for each in sorted(place.iterdir()) if each.is_dir())
+    found = sorted(each for each in place.iterdir() if each.is_dir() and not each.is_symlink())
+    return tuple(read_submission(each) for each in found)

@@ -71,7 +71,7 @@ def predict(
     card: Annotated[Path, typer.Option(help="The card, a TOML file; docs/submit.md shows one.")],
     out: Annotated[Path, typer.Option(help="New folder; its name is the name of the submission.")],
     members: Annotated[
-        int, typer.Option(help="Number of members per input, for runs that can draw members of a law.")
+        int, typer.Option(min=1, help="Number of members per input, for runs that can draw members of a law.")
     ] = 32,
     overwrite: Overwrite = False,
     device: Device = "cpu",
@@ -125,12 +125,14 @@ def score(
 def reproduce(
     submission: Annotated[Path, typer.Argument(help="A submission with scores.")],
     second: Annotated[Path, typer.Argument(help="A folder with scores of a second run of its command.")],
+    seed_file: SeedFile,
     as_json: Json = False,
 ) -> None:
     """Store the scores of a second run of its command in a submission; scores within 2 % count as reproduced."""
+    from spdebench.challenge import read_secret
     from spdebench.challenge.score import reproduce as note
 
-    _show(note(submission, second), submission, as_json)
+    _show(note(submission, second, read_secret(seed_file)), submission, as_json)
 
 
 def _show(found: Submission, folder: Path, as_json: bool) -> None:

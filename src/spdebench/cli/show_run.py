@@ -13,6 +13,7 @@ from spdebench.errors import UserError
 from spdebench.metrics import LAW_METRICS
 from spdebench.models.step import StepModel
 from spdebench.models.step.report import residual_table, shifts_in_words, table
+from spdebench.records.summary import rough
 from spdebench.report.figures.coefficients import plot_coefficients
 from spdebench.report.style import save
 from spdebench.training import open_run
@@ -31,12 +32,15 @@ def show_run(path: str, as_json: bool, picture: Path | None) -> None:
         "val": record.val,
         "rel_l2": record.value("rel_l2"),
         **{name: record.value(name) for name in LAW_METRICS if name in record.scores},
+        "parameters": record.real_parameters,
+        "training": f"{rough(record.training_seconds)} s" if record.training_seconds else None,
         "again": train_command(record),
     }
     model = run.model
     rows, residual = [], []
     if isinstance(model, StepModel):
         found = model.description
+        facts |= {"parameters": 2 * model.weights.numel()}  # complex coefficients
         facts |= {"plan": model.plan.label, "notes": found["notes"], "tried": found["tried"]}
         if model.plan.velocity:
             facts["frame"] = [f"moves by {shift}" for shift in shifts_in_words(model.plan.velocity)]

@@ -8,6 +8,7 @@ from typing import Any
 
 from spdebench import spec
 from spdebench.challenge import Submission
+from spdebench.challenge.submission import ENOUGH_SEEDS
 from spdebench.display import aligned
 from spdebench.errors import unknown
 from spdebench.paper.catalogue import TABLES
@@ -16,7 +17,7 @@ from spdebench.records.summary import MISSING, at_floor, count, mean_and_std, nu
 from spdebench.registry import command
 from spdebench.report.board.problems import Problem, problems_of
 from spdebench.report.board.ranking import rows_of
-from spdebench.report.board.rows import ENOUGH_SEEDS, BoardRow
+from spdebench.report.board.rows import BoardRow
 from spdebench.report.board.shown import ShownRun, pilots_of, shown_runs
 from spdebench.report.board.submitted import identity_of, shown_submissions
 from spdebench.report.markup import md, md_table, paragraph

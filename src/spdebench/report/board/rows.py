@@ -8,14 +8,13 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Literal
 
+from spdebench.challenge.submission import ENOUGH_SEEDS
 from spdebench.metrics import DEFAULT
 from spdebench.records.summary import MAIN, SeedMean, mean_over_seeds
 from spdebench.report.board.shown import ShownRun
 from spdebench.report.formatting import mapping, several, text
 from spdebench.tasks import TaskSpec
 
-ENOUGH_SEEDS = 3
-"""Training seeds from which on a mean is shown without a note."""
 RowKind = Literal["network", "submission", "baseline", "solver", "true law"]
 
 
