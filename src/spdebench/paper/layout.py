@@ -44,8 +44,8 @@ NOTES: Mapping[str, str] = {
     f"trees{GENERATORS}": "generator's kernel (linear, trees, DLR-Net, NORS): the model uses the linear part of the "
     "numerical scheme that generated the data, which is unknown for real data. Such rows are shown because the "
     "authors' code uses that kernel; they are not ranked.",
-    "step": "step: no network and no knowledge of the equation; least squares for u at the next frame on products of "
-    "u, its derivatives and the noise, mode by mode; predictions start from u0.",
+    "step": "step: equation-agnostic, no network; least squares for u at the next frame on products of u, its "
+    "derivatives and the noise, mode by mode; predictions start from u0.",
     "solver": "solver: the solver that generated the data, with the same input as a model; where the input contains "
     "only sums of increments over several steps, they are divided evenly between these steps.",
     FLOOR: "Three reference errors of each problem. floor: the error of the best possible prediction from the input "

@@ -4,8 +4,9 @@
 
 phi_j are products of u, of its derivatives and of dw (`dictionary`), F is the grid's own transform. The training part
 gives c (`normal`, `fit`), the validation part chooses the terms, the form of products and derivatives, the earlier
-frames, the stages and the ridge by the error of whole rolled-out paths (`choose`). A prediction is a rollout from u_0
-(`rollout`). Where every frame of the solver and all of its noise are stored this finds the solver's own step.
+frames, the stages, whether the frame moves (`frame`) and the ridge by the error of whole rolled-out paths (`choose`). A
+prediction is a rollout from u_0 (`rollout`). Where every frame of the solver and all of its noise are stored this finds
+the solver's own step.
 
 On a task with seen=K below J the step explains only a part of u_{n+1}. Then the law of the residual is fitted too
 (`residual`), step and law are chosen by proper scores (`ensemble`), and `sample` adds a drawn residual in every step: a
