@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, Self
 
 NAMES = ("chromium", "chromium-browser", "google-chrome", "chrome")
-WAIT = 60.0  # seconds for one answer
+WAIT = 300.0  # seconds for one answer
 
 
 class Chromium:

@@ -1,19 +1,22 @@
 """The process of the command ``spdebench`` or ``python -m spdebench``; it may be interrupted from its first moment."""
 
-import sys
-
 from spdebench import interrupts
 
 
 def main() -> None:
     """Run the command line of this process."""
+    interrupts.end_at_once()
+    from spdebench.cli.main import interrupted
+    from spdebench.cli.main import main as run
+
     try:
-        interrupts.install()
-        from spdebench.cli.main import main as run
-    except KeyboardInterrupt:
-        sys.stderr.write("\ninterrupted before anything was done\n")
-        sys.exit(interrupts.exit_code())
-    run()
+        try:
+            interrupts.raise_interrupt()
+            run()
+        finally:
+            interrupts.ignore()
+    except KeyboardInterrupt:  # in the first or the last moment of the command, which handles all others
+        interrupted()
 
 
 if __name__ == "__main__":

@@ -1,25 +1,38 @@
-"""Ctrl-C, TERM and HUP end a command in the same way: by `KeyboardInterrupt`, so that it cleans up and says so.
+"""Ctrl-C, TERM and HUP end a command in the same way, with one line and no traceback, at whatever moment they come.
 
-A second signal ends the process at once: what it leaves half-written is removed by the next command. While the
-interpreter shuts down, signals are ignored: Python restores the default handlers there, and a signal would replace the
-exit code of the command by its own.
+While the command is imported, nothing is begun: the process ends at once. While it works, a signal raises
+`KeyboardInterrupt`, so that it cleans up and says so, and a second signal ends the process at once: what it leaves
+half-written is removed by the next command. When it has ended, signals are ignored: Python restores their default
+handlers while it shuts down, and a signal would replace the exit code of the command by its own.
 """
 
 from __future__ import annotations
 
-import atexit
 import os
 import signal
+import sys
+import threading
+import time
 from collections.abc import Callable
 from types import FrameType
 
 _first: int | None = None
 
 
-def install() -> None:
-    """Handle the signals from now on; those that are ignored (``nohup``) stay ignored."""
-    atexit.register(_handle, signal.SIG_IGN)  # registered before all others, so it is called after them
+def end_at_once() -> None:
+    """From now on a signal ends the process in one line; signals that are ignored (``nohup``) stay ignored."""
+    _handle(_end)
+
+
+def raise_interrupt() -> None:
+    """From now on the first signal raises `KeyboardInterrupt`."""
+    sys.unraisablehook = _raise_again
     _handle(_interrupt)
+
+
+def ignore() -> None:
+    """From now on signals do nothing."""
+    _handle(signal.SIG_IGN)
 
 
 def exit_code() -> int:
@@ -34,9 +47,28 @@ def _handle(handler: Callable[[int, FrameType | None], None] | signal.Handlers) 
             signal.signal(number, handler)
 
 
+def _end(number: int, frame: FrameType | None) -> None:
+    os.write(2, b"\ninterrupted before anything was done\n")
+    os._exit(128 + number)
+
+
 def _interrupt(number: int, frame: FrameType | None) -> None:
     global _first
     if _first is not None:
         os._exit(exit_code())
     _first = number
     raise KeyboardInterrupt
+
+
+def _raise_again(lost: sys.UnraisableHookArgs) -> None:
+    """Python drops an exception that is raised while an object is deleted, and prints it: an interrupt is repeated."""
+    global _first
+    if _first is None or not issubclass(lost.exc_type, KeyboardInterrupt):
+        return sys.__unraisablehook__(lost)
+    number, _first = _first, None
+
+    def send() -> None:
+        time.sleep(0.01)  # by then the object is deleted
+        os.kill(os.getpid(), number)
+
+    threading.Thread(target=send, daemon=True).start()

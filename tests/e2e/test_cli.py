@@ -8,7 +8,6 @@ import resource
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import numpy as np
@@ -225,40 +224,43 @@ def test_truncation_study(tmp_path, capsys):
     assert "energy" in out and picture.read_text().startswith("<?xml")
 
 
-def start(tmp_path: Path, n: int) -> subprocess.Popen:
-    return subprocess.Popen(
-        [sys.executable, "-m", "spdebench", "generate", "kdv", "-n", str(n), "--chunk", "8", "--out", str(tmp_path)],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        env={**os.environ, "OMP_NUM_THREADS": "1"},
-        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),  # a parent in the background ignores it
-    )
-
-
-def wait_for_chunks(folder: Path, count: int) -> None:
-    deadline = time.monotonic() + 90
-    while len(list(folder.glob(".*.parts/chunk-*.f4"))) < count:
-        assert time.monotonic() < deadline
-        time.sleep(0.02)
+STOPS = """
+import importlib, time
+gen = importlib.import_module("spdebench.data.generate")
+real, made = gen.make_part, []
+def stops(unit):
+    if len(made) == 2:
+        print("two", flush=True)
+        time.sleep(600)
+    made.append(unit)
+    return real(unit)
+gen.make_part = stops
+"""
+"""A command of which the third chunk takes ten minutes."""
 
 
 @pytest.fixture(scope="module")
 def uninterrupted(tmp_path_factory) -> bytes:
-    return sb.generate(sb.equation("kdv"), n=96, chunk=8, out=tmp_path_factory.mktemp("whole")).read_bytes()
+    return sb.generate(sb.equation("kdv"), n=24, chunk=8, out=tmp_path_factory.mktemp("whole")).read_bytes()
 
 
 @pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGINT])
 def test_killed_and_typed_again_gives_the_same_bytes(uninterrupted, tmp_path, how):
-    process = start(tmp_path / "cut", 96)
-    wait_for_chunks(tmp_path / "cut", 2)
+    (tmp_path / "stops.py").write_text(STOPS)
+    words = ["generate", "kdv", "-n", "24", "--chunk", "8", "--out", str(tmp_path / "cut")]
+    process = subprocess.Popen(
+        [sys.executable, "-m", "spdebench", "--with", str(tmp_path / "stops.py"), *words],
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env={**os.environ, "OMP_NUM_THREADS": "1"},
+    )  # fmt: skip
+    assert process.stdout is not None and "two\n" in iter(process.stdout.readline, "")
     process.send_signal(how)
-    _, err = process.communicate(timeout=60)
+    _, err = process.communicate(timeout=120)
     assert process.returncode == (-9 if how == signal.SIGKILL else 130)
     if how == signal.SIGINT:
         assert "command continues" in err and "Traceback" not in err
     assert not list((tmp_path / "cut").glob("*.parquet"))
-    assert call("generate", "kdv", "-n", "96", "--chunk", "8", "--out", str(tmp_path / "cut")) == 0
+    assert len(list((tmp_path / "cut").glob(".*.parts/chunk-*.f4"))) == 2
+    assert call(*words) == 0
     again = next((tmp_path / "cut").glob("*.parquet"))
     assert again.read_bytes() == uninterrupted
     assert os.listdir(tmp_path / "cut") == [again.name]

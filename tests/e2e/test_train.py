@@ -16,7 +16,7 @@ import torch
 import spdebench as sb
 from command_line import call
 
-EPOCHS = 400
+EPOCHS = 8
 SMALL = ["width=8", "branch_depth=2", "trunk_depth=2", "batch_size=8", "early_stop_patience=0"]
 
 
@@ -120,27 +120,44 @@ def test_a_mistake_is_one_line_and_exit_code_2(words, message, data, capsys, tmp
     assert message in err and err.startswith("error: ") and err.count("\n") == 1
 
 
+STOPS = """
+import os, time
+from pathlib import Path
+from spdebench.training import Fit
+real, done = Fit.run_epoch, []
+def stops(fit):
+    if len(done) == 3:
+        (Path(__file__).parent / f"stopped-{os.getpid()}").touch()
+        time.sleep(600)
+    done.append(fit)
+    return real(fit)
+Fit.run_epoch = stops
+"""
+"""A command of which the fourth epoch takes ten minutes."""
+
+
 def start(data: Path, out: Path) -> subprocess.Popen:
+    (out.parent / "stops.py").write_text(STOPS)
     words = ["train", "deeponet", str(data), *SMALL, f"epochs={EPOCHS}", "--checkpoint", "0", "--out", str(out)]
     return subprocess.Popen(
-        [sys.executable, "-m", "spdebench", *words],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        env={**os.environ, "OMP_NUM_THREADS": "1"},
-        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),  # a parent in the background ignores it
-    )
+        [sys.executable, "-m", "spdebench", "--with", str(out.parent / "stops.py"), *words],
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env={**os.environ, "OMP_NUM_THREADS": "1"},
+    )  # fmt: skip
+
+
+def wait_until_stopped(process: subprocess.Popen, folder: Path) -> bool:
+    """Whether this process has come to the epoch that does not end, or (False) another one has."""
+    limit = time.monotonic() + 300
+    while not (found := list(folder.glob("stopped-*"))):
+        assert time.monotonic() < limit and process.poll() is None
+        time.sleep(0.01)
+    (mark,) = found
+    mark.unlink()
+    return mark.name == f"stopped-{process.pid}"
 
 
 def epochs(out: Path) -> int:
     return sum(len(p.read_text().splitlines()) for p in out.glob("*/log.jsonl"))
-
-
-def wait_for_epochs(out: Path, count: int) -> None:
-    deadline = time.monotonic() + 120
-    while epochs(out) < count:
-        assert time.monotonic() < deadline
-        time.sleep(0.005)
 
 
 def test_killed_and_typed_again_equals_uninterrupted(data, tmp_path):
@@ -150,19 +167,17 @@ def test_killed_and_typed_again_equals_uninterrupted(data, tmp_path):
     config = {key: values.pop(key) for key in ("width", "branch_depth", "trunk_depth")}
     whole = sb.train("deeponet", sb.Task(data), out=tmp_path / "whole", config=config, epochs=EPOCHS, **values)
     cut = tmp_path / "cut"
-    both = [start(data, cut), start(data, cut)]
-    wait_for_epochs(cut, 5)
-    trains = json.loads(next(cut.glob("*/lock")).read_text())["pid"]
-    killed, other = sorted(both, key=lambda process: process.pid != trains)
+    one, two = start(data, cut), start(data, cut)
+    killed, other = (one, two) if wait_until_stopped(one, tmp_path) else (two, one)
+    assert json.loads(next(cut.glob("*/lock")).read_text())["pid"] == killed.pid
     killed.kill()
-    killed.communicate(timeout=60)
-    done = epochs(cut)
-    assert killed.returncode == -9 and done < EPOCHS
-    wait_for_epochs(cut, done + 5)
+    killed.communicate(timeout=120)
+    assert killed.returncode == -9 and epochs(cut) == 3
+    assert wait_until_stopped(other, tmp_path)
+    assert epochs(cut) == 6
     other.send_signal(signal.SIGINT)
-    _, err = other.communicate(timeout=60)
+    _, err = other.communicate(timeout=120)
     assert other.returncode == 130 and "command continues" in err and "Traceback" not in err
-    assert epochs(cut) < EPOCHS
     run = sb.train("deeponet", sb.Task(data), out=cut, config=config, epochs=EPOCHS, **values)
     assert all(torch.equal(run.model.state_dict()[k], v) for k, v in whole.model.state_dict().items())
     assert run.file("scores.json").read_bytes() == whole.file("scores.json").read_bytes()

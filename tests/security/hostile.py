@@ -184,7 +184,7 @@ def in_little_memory(code: str, arguments: Sequence[object], megabytes: int = 15
         [sys.executable, "-c", "\n".join(lines), *map(str, arguments)],
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=600,
         env={**os.environ, "OMP_NUM_THREADS": "1", "ARROW_DEFAULT_MEMORY_POOL": "system"},
     )
     assert done.returncode == 0, f"exit code {done.returncode}: {done.stderr[-2000:]}"

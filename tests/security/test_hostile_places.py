@@ -117,7 +117,7 @@ def test_memory_that_cannot_be_had_is_one_line(tmp_path):
         "cli.main(['generate', 'phi41', 'points=4096', 'frames=500', 'steps=500', '-n', '512', '--chunk', '512',\n"
         f"          '--out', {str(tmp_path)!r}])"
     )
-    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=120, check=False)
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=600, check=False)
     assert done.returncode == 2 and "error: out of memory; use a smaller --chunk" in done.stderr, done.stderr
     assert "Traceback" not in done.stderr and not list(tmp_path.rglob("*.parquet"))
 

@@ -13,13 +13,21 @@ from spdebench.progress import Progress
 
 NESTED = """
 import time
+from rich.progress import TextColumn
 from spdebench.progress import Progress
+drawn, render = [], TextColumn.render
+def noting(column, task):
+    drawn.append(task.fields["text"])
+    return render(column, task)
+TextColumn.render = noting
 with Progress(3, "runs") as outer:
     for run in range(3):
         with Progress(100, "epochs") as inner:
             for _ in range(100):
                 inner.advance(1, "best [val] 0.5")
-            time.sleep(0.6)  # the display is drawn four times per second
+            drawn.clear()
+            while not any("100/100 epochs" in text and "best" in text for text in drawn):
+                time.sleep(0.01)  # the display is drawn four times per second
         print(f"run {run} done", flush=True)
         outer.advance()
 """

@@ -105,7 +105,7 @@ def main(arguments: list[str] | None = None) -> None:
     except UserError as error:
         _fail(str(error))
     except KeyboardInterrupt:
-        _interrupted()
+        interrupted()
     except BrokenPipeError:
         sys.exit(1)
     except OSError as error:  # a name that is too long, a folder that may not be read
@@ -117,12 +117,12 @@ def main(arguments: list[str] | None = None) -> None:
         if hasattr(error, "format_message") and hasattr(error, "exit_code"):  # errors of the parser
             _fail(_parsing(" ".join(error.format_message().split())))
         if type(error).__name__ == "Abort":  # the parser's name for Ctrl-C
-            _interrupted()
+            interrupted()
         if is_out_of_memory(error):
             _fail("out of memory; use a smaller --chunk or batch_size, or fewer --workers")
         raise
     if code == 130:  # the parser has caught Ctrl-C itself
-        _interrupted()
+        interrupted()
     sys.exit(code if isinstance(code, int) else 0)
 
 
@@ -152,7 +152,8 @@ def with_first(words: Sequence[str]) -> list[str]:
     return [*files, *rest, *left]
 
 
-def _interrupted() -> NoReturn:
+def interrupted() -> NoReturn:
+    """End after Ctrl-C or another signal, in one line."""
     sys.stderr.write("\ninterrupted; finished work is kept, and the same command continues\n")
     sys.exit(exit_code())
 

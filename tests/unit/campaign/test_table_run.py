@@ -144,11 +144,14 @@ def test_before_its_budget_ends_a_run_writes_what_it_has(whole, tmp_path, monkey
 
 def test_the_clock_ends_a_run(tmp_path, monkeypatch):
     where = places(tmp_path)
-    monkeypatch.setattr(one_run, "_make", lambda unit: time.sleep(60))
+    monkeypatch.setattr(one_run, "_make", lambda unit: time.sleep(600))
     jobs = [dataclasses.replace(j, seconds=0.1) for j in todo(tiny_table().cells(1), where)][:2]
     start = time.monotonic()
-    assert [o.state for o in fill_missing(jobs, where, budget=0.2)] == ["paused", "left"]
-    assert time.monotonic() - start < 30
+    for budget in (0.2, 2.0, 20.0, 200.0):
+        states = [outcome.state for outcome in fill_missing(jobs, where, budget=budget)]
+        if states[0] != "left":  # it is left on a machine that takes longer than the budget before the first run
+            break
+    assert states == ["paused", "left"] and time.monotonic() - start < 600
 
 
 def test_after_the_deadline_nothing_is_started(whole, tmp_path):

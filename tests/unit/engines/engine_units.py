@@ -43,7 +43,7 @@ def writes_slowly(unit: tuple[str, int]) -> int:
     folder, number = unit
     with replacing(Path(folder) / f"{number}.txt") as temporary:
         temporary.write_text("half")
-        time.sleep(60)
+        time.sleep(600)
     return number
 
 

@@ -114,12 +114,12 @@ def test_an_interrupt_ends_workers_and_leaves_nothing_half_written(tmp_path):
     )
     environment = {"PYTHONPATH": str(Path(__file__).parent), "OMP_NUM_THREADS": "1"}
     driver = subprocess.Popen([sys.executable, str(script)], env=environment, stderr=subprocess.PIPE)
-    limit = time.monotonic() + 60
+    limit = time.monotonic() + 300
     while len(list(tmp_path.glob(".*.tmp"))) < 2:
         assert time.monotonic() < limit and driver.poll() is None
         time.sleep(0.05)
     driver.send_signal(signal.SIGINT)
-    _, errors = driver.communicate(timeout=20)
+    _, errors = driver.communicate(timeout=120)
     assert driver.returncode and b"KeyboardInterrupt" in errors
     assert [p.name for p in tmp_path.iterdir()] == ["driver.py"]
 
@@ -127,5 +127,6 @@ def test_an_interrupt_ends_workers_and_leaves_nothing_half_written(tmp_path):
 def test_the_unit_of_a_stopped_worker_is_given_to_another(tmp_path, monkeypatch):
     monkeypatch.setattr(local, "LOOK", 0.4)
     monkeypatch.setattr(local, "SILENT", 3)
+    monkeypatch.setattr(local, "ATTEMPTS", 100)  # on a busy machine another worker may be silent for so short a time
     units = [(str(tmp_path), number) for number in range(3)]
     assert sorted(engines.run(engine_units.stops_once, units, 2)) == [0, 1, 2]

@@ -15,7 +15,7 @@ from spdebench.files import lock_exclusive, try_lock
 
 HOLD = (
     "import sys, time; from pathlib import Path; from spdebench.engines.locks import locked\n"
-    "with locked(Path(sys.argv[1])):\n    print('held', flush=True); time.sleep(60)"
+    "with locked(Path(sys.argv[1])):\n    print('held', flush=True); time.sleep(600)"
 )
 
 

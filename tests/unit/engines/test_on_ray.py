@@ -6,7 +6,6 @@ import os
 import shutil
 import signal
 import subprocess
-import time
 
 import engine_units
 import pytest
@@ -55,13 +54,13 @@ def test_the_unit_of_a_stopped_worker_is_given_to_another(tmp_path, monkeypatch)
 def test_a_worker_stopped_before_its_first_sign_is_found():
     """Only that which is stopped and has a unit is killed."""
     words = {"stopped": "ray::call", "runs": "ray::call", "idle": "ray::IDLE"}
-    found = {k: subprocess.Popen([name, "30"], executable=shutil.which("sleep")) for k, name in words.items()}
+    found = {k: subprocess.Popen([name, "600"], executable=shutil.which("sleep")) for k, name in words.items()}
     try:
         for name in ("stopped", "idle"):
             found[name].send_signal(signal.SIGSTOP)
-        time.sleep(0.3)
+            os.waitpid(found[name].pid, os.WUNTRACED)  # returns when it has stopped
         signs.kill_stopped(0.05, os.getpid())
-        assert found["stopped"].wait(10) == -signal.SIGKILL
+        assert found["stopped"].wait(120) == -signal.SIGKILL
         assert found["runs"].poll() is None and found["idle"].poll() is None
     finally:
         for process in found.values():

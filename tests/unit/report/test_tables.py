@@ -136,7 +136,7 @@ def test_latex_compiles(filled, tmp_path):
     body = render(filled, "latex")
     packages = r"\usepackage{booktabs,graphicx}"
     (tmp_path / "t.tex").write_text(rf"\documentclass{{article}}{packages}\begin{{document}}{body}\end{{document}}")
-    subprocess.run(["pdflatex", "-halt-on-error", "t.tex"], cwd=tmp_path, check=True, capture_output=True, timeout=60)
+    subprocess.run(["pdflatex", "-halt-on-error", "t.tex"], cwd=tmp_path, check=True, capture_output=True, timeout=600)
 
 
 def test_a_table_without_runs_names_the_command_that_draws_it():

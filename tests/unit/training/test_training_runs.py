@@ -7,6 +7,7 @@ import json
 import os
 import sys
 import threading
+import time
 import warnings
 from pathlib import Path
 
@@ -215,7 +216,7 @@ def test_begun_anew_on_request(whole, path, tmp_path, monkeypatch):
 
 def test_two_at_once_do_not_spoil_each_other(whole, path, tmp_path):
     """The second says that it waits, then finds the run finished."""
-    runs, said = [], []
+    runs = []
 
     def work() -> None:
         runs.append(sb.train("tiny", Task(path), out=tmp_path / "both", config={"dropout": 0.2}, **FEW))
@@ -227,12 +228,14 @@ def test_two_at_once_do_not_spoil_each_other(whole, path, tmp_path):
         with folder.locked(path_of):
             first.start()
             second.start()
-            first.join(timeout=1.0)
+            limit = time.monotonic() + 120
+            while len(said := [str(w.message) for w in caught if "in progress" in str(w.message)]) < 2:
+                assert time.monotonic() < limit
+                time.sleep(0.01)
             assert first.is_alive() and second.is_alive() and not (path_of / "spec.json").exists()
-        first.join(timeout=60)
-        second.join(timeout=60)
-        said = [str(w.message) for w in caught if "in progress" in str(w.message)]
-    assert f"process {os.getpid()} on" in said[0] and "waiting" in said[0]
+        first.join(timeout=120)
+        second.join(timeout=120)
+    assert all(f"process {os.getpid()} on" in line and "waiting" in line for line in said)
     assert len(runs) == 2
     for run in runs:
         assert_same_run(run, whole)
