@@ -1,5 +1,6 @@
 """Property tests draw the same cases every time: a failure seen once can be had again. What needs a GPU is skipped."""
 
+import os
 import signal
 from collections import Counter
 from pathlib import PurePosixPath
@@ -8,12 +9,19 @@ import pytest
 import torch
 from hypothesis import settings
 
+from spdebench import progress
+
 settings.register_profile("fixed", derandomize=True, deadline=None)
 settings.load_profile("fixed")
 
 
 def pytest_configure() -> None:
-    """Signals act as in a terminal: a background job ignores some of them, and the commands under test inherit that."""
+    """No line of progress per minute: on a slow machine it would stand among the words that a test compares.
+
+    Signals act as in a terminal: a background job ignores some of them, and the commands under test inherit that.
+    """
+    progress.LINE_EVERY = float("inf")
+    os.environ.setdefault("SPDEBENCH_COMMIT", "0123456789")  # files of the checkout may be edited while tests run
     for name in (signal.SIGHUP, signal.SIGTERM):
         if signal.getsignal(name) is signal.SIG_IGN:
             signal.signal(name, signal.SIG_DFL)

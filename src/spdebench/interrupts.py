@@ -64,7 +64,8 @@ def _raise_again(lost: sys.UnraisableHookArgs) -> None:
     """Python drops an exception that is raised while an object is deleted, and prints it: an interrupt is repeated."""
     global _first
     if _first is None or not issubclass(lost.exc_type, KeyboardInterrupt):
-        return sys.__unraisablehook__(lost)
+        sys.__unraisablehook__(lost)
+        return
     number, _first = _first, None
 
     def send() -> None:

@@ -26,7 +26,7 @@ def commit() -> str | None:
     here = Path(__file__).resolve().parent
 
     def git(*args: str) -> str:
-        done = subprocess.run(["git", "-C", str(here), *args], capture_output=True, text=True, timeout=10, check=True)
+        done = subprocess.run(["git", "-C", str(here), *args], capture_output=True, text=True, timeout=60, check=True)
         return done.stdout.strip()
 
     try:

@@ -22,7 +22,7 @@ from spdebench.models.step.residual import Kind, fit_residual
 from spdebench.models.step.rollout import Paths
 from spdebench.noise import PartialNoise
 from spdebench.solvers import seen_noise, simulate
-from spdebench.tasks import Batch, Task, TaskSpec
+from spdebench.tasks import Batch, Task, TaskSpec, law_floor
 from spdebench.tasks.law_floor import GaussianLaw, conditional_mean, estimated_seconds, exact_gaussian, independent
 from spdebench.training.law_rows import CONDITIONAL_MEAN, EXACT_LAW, LawRowSpec, measure
 
@@ -241,7 +241,12 @@ def test_floors_of_a_task(task):
     assert np.array_equal(independent(task, 2, first=1).numpy(), task.members()[:, 1:])
     torch.testing.assert_close(conditional_mean(task, 4)[:, 0], some.mean(1))
     assert exact_gaussian(task, 2).shape == (3, 2, *task.test.shape)
-    assert 0 < estimated_seconds(task) < 60
+
+
+def test_the_time_of_a_few_members_tells_that_of_all(task, monkeypatch):
+    clock = iter((10.0, 12.0))
+    monkeypatch.setattr(law_floor.time, "perf_counter", lambda: next(clock))
+    assert estimated_seconds(task, 64) == pytest.approx(2.0 / law_floor.TRIED * 64 * len(task.test))
 
 
 def test_the_record_of_the_true_law_also_scores_the_exact_law_of_heat(task):

@@ -83,6 +83,7 @@ def test_what_was_found_done_does_not_enter_the_rate(monkeypatch):
 
 
 def test_without_a_terminal_there_is_a_line_per_minute(monkeypatch, capsys):
+    monkeypatch.setattr(progress, "LINE_EVERY", 60.0)
     clock = iter(range(0, 10_000, 25))  # seconds: each look at the clock is 25 later
     monkeypatch.setattr(progress.time, "monotonic", lambda: float(next(clock)))
     for enabled, least in ((None, 2), (False, 0)):
