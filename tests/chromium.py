@@ -39,11 +39,12 @@ class Chromium:
         self._buffer, self._number, self._session = b"", 0, None
         self.asked: list[str] = []
         self.complaints: list[str] = []
-        self._loaded = False
+        self._loaded: set[str] = set()  # the documents, by the name of their loading
         target = next(t for t in self._call("Target.getTargets")["targetInfos"] if t["type"] == "page")
         self._session = self._call("Target.attachToTarget", targetId=target["targetId"], flatten=True)["sessionId"]
         for domain in ("Page", "Runtime", "Network", "Log"):
             self._call(f"{domain}.enable")
+        self._call("Page.setLifecycleEventsEnabled", enabled=True)
 
     def __enter__(self) -> Self:
         return self
@@ -65,16 +66,15 @@ class Chromium:
         self._call("Emulation.setEmulatedMedia", features=features)
 
     def goto(self, path: Path) -> None:
-        self._loaded = False
-        self._call("Page.navigate", url=path.as_uri())
-        while not self._loaded:
+        loading = self._call("Page.navigate", url=path.as_uri())["loaderId"]
+        while loading not in self._loaded:
             self._read()
 
     def follow(self, selector: str) -> None:
         """Click a link to another page and wait until that is loaded."""
-        self._loaded = False
+        before = set(self._loaded)
         self.evaluate(f"setTimeout(() => document.querySelector({json.dumps(selector)}).click())")
-        while not self._loaded:
+        while self._loaded == before:
             self._read()
 
     def evaluate(self, expression: str) -> Any:
@@ -128,8 +128,8 @@ class Chromium:
         return message
 
     def _note(self, event: str | None, values: dict[str, Any]) -> None:
-        if event == "Page.loadEventFired":
-            self._loaded = True
+        if event == "Page.lifecycleEvent" and values["name"] == "load":
+            self._loaded.add(values["loaderId"])
         elif event == "Network.requestWillBeSent":
             self.asked.append(values["request"]["url"])
         elif event == "Runtime.exceptionThrown":

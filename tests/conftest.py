@@ -21,6 +21,7 @@ def pytest_configure() -> None:
     Signals act as in a terminal: a background job ignores some of them, and the commands under test inherit that.
     """
     progress.LINE_EVERY = float("inf")
+    os.fsync = lambda descriptor: None  # it takes milliseconds; tests/crash checks what is synced, on a simulated disk
     os.environ.setdefault("SPDEBENCH_COMMIT", "0123456789")  # files of the checkout may be edited while tests run
     for name in (signal.SIGHUP, signal.SIGTERM):
         if signal.getsignal(name) is signal.SIG_IGN:

@@ -7,13 +7,13 @@ tests/e2e/test_docs_site.py builds the site.
 from __future__ import annotations
 
 import re
-import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
 import spdebench as sb
+from in_children import run_scripts
 from spdebench.cli.main import main
 from spdebench.metrics import METRICS
 from spdebench.report.handbook import page_names
@@ -45,16 +45,18 @@ assert abs(sb.evaluate(other, truth, sb.Grid.unit(8), metrics=["largest"])["larg
 }
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda p: p.name)
-def test_python_blocks_run(page, tmp_path):
-    blocks = re.findall(r"```python\n(.*?)```", page.read_text(), flags=re.S)
-    if not blocks:
-        assert page.name not in AFTER
-        return
-    script = tmp_path / "block.py"
-    script.write_text("\n".join(blocks) + AFTER.get(page.name, ""))
-    done = subprocess.run([sys.executable, str(script)], cwd=tmp_path, capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr
+def test_python_blocks_run(tmp_path):
+    scripts: dict[Path, Path] = {}
+    for page in PAGES:
+        if blocks := re.findall(r"```python\n(.*?)```", page.read_text(), flags=re.S):
+            folder = tmp_path / str(len(scripts))
+            folder.mkdir()
+            script = folder / f"{page.stem}.py"
+            script.write_text("\n".join(blocks) + AFTER.get(page.name, ""))
+            scripts[script] = folder
+    assert {f"{script.stem}.md" for script in scripts} >= set(AFTER)
+    for script, (code, said) in run_scripts(scripts, tmp_path).items():
+        assert code == 0, f"{script.stem}.md: {said}"
 
 
 PRIVATE_WORDS = re.compile(

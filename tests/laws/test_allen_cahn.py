@@ -104,7 +104,7 @@ def test_u_stays_between_the_phases(calculus):
     small = (eq.sigma * paths.dw).flatten(1).abs().amax(1) <= limit
     largest = paths.u.flatten(1).abs().amax(1)
     assert small.sum() > 3 and not small.all()
-    assert float(largest[small].max()) <= 1
+    assert float(largest[small].max()) < 1 + 1e-10  # rounding in double precision
     assert 1 < float(largest.max()) < 1.2
 
 

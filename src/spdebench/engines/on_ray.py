@@ -219,7 +219,7 @@ def _connected(ray: Any, workers: int | None) -> Iterator[None]:
                 ray.init(address=address, **quiet)
             else:
                 count = workers or (len(os.sched_getaffinity(0)) if sys.platform == "linux" else os.cpu_count())
-                ray.init(address="local", num_cpus=count, include_dashboard=False, object_store_memory=STORE, **quiet)
+                _start(ray, num_cpus=count, include_dashboard=False, object_store_memory=STORE, **quiet)
     except Exception as error:  # Ray has no one error for this
         first = (str(error).strip().splitlines() or [type(error).__name__])[0]
         if address:
@@ -233,6 +233,15 @@ def _connected(ray: Any, workers: int | None) -> Iterator[None]:
     finally:
         ray.shutdown()
         ray._private.worker._worker_logs_enabled = True
+
+
+def _start(ray: Any, **options: Any) -> None:
+    """Start a Ray of our own. Ray gives up after 30 seconds, which are too few on a busy machine: then once more."""
+    try:
+        ray.init(address="local", **options)
+    except Exception:
+        ray.shutdown()
+        ray.init(address="local", **options)
 
 
 @contextmanager
