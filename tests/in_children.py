@@ -1,28 +1,35 @@
-"""Scripts as children of one process that has imported the package: each starts in milliseconds instead of seconds."""
+"""Python code as the child of a process that has imported the libraries: it starts in milliseconds, not in seconds.
+
+The package itself is not imported there: each child imports it anew, with its own environment.
+"""
 
 from __future__ import annotations
 
+import functools
 import json
+import os
 import subprocess
 import sys
-from collections.abc import Mapping
+import tempfile
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 PARENT = """
-import json, os, runpy, sys, traceback
-import matplotlib.pyplot, pandas, pyarrow.parquet, torch
-import spdebench, spdebench.cli.main, spdebench.training, spdebench.metrics, spdebench.models
+import json, os, sys, traceback, types
+import numpy, pandas, pyarrow.parquet, scipy.integrate, scipy.optimize, scipy.special, scipy.stats, torch
 
-def child(script, folder, said):
+def child(wanted):
     code = 1
     try:
-        os.chdir(folder)
-        descriptor = os.open(said, os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
-        os.dup2(descriptor, 1)
-        os.dup2(descriptor, 2)
-        sys.argv = [script]
-        sys.path[0] = os.path.dirname(script)
-        runpy.run_path(script, run_name="__main__")
+        for number, name in enumerate((os.devnull, *wanted["said"])):
+            os.dup2(os.open(name, os.O_WRONLY if number else os.O_RDONLY), number)
+        sys.stdin = open(0, closefd=False)
+        os.chdir(wanted["folder"])
+        os.environ.update(wanted["environment"])
+        sys.argv = ["-c", *wanted["arguments"]]
+        sys.path[:0] = wanted["path"]
+        module = sys.modules["__main__"] = types.ModuleType("__main__")
+        exec(compile(wanted["code"], "<code>", "exec"), module.__dict__)
         code = 0
     except SystemExit as end:
         code = end.code if isinstance(end.code, int) else int(end.code is not None)
@@ -33,21 +40,57 @@ def child(script, folder, said):
         sys.stderr.flush()
         os._exit(code)
 
-codes = {}
-for script, folder, said in json.load(sys.stdin):
+while line := sys.stdin.readline():
     pid = os.fork()
     if pid == 0:
-        child(script, folder, said)
-    codes[script] = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
-print(json.dumps(codes))
+        child(json.loads(line))
+    print(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]), flush=True)
+"""
+SCRIPT = """
+import runpy, sys
+sys.argv = sys.argv[1:]
+runpy.run_path(sys.argv[0], run_name="__main__")
 """
 
 
-def run_scripts(scripts: Mapping[Path, Path], said: Path) -> dict[Path, tuple[int, str]]:
-    """The exit code of each script in its folder, and what it said, which is kept as a file in the folder ``said``."""
-    files = {script: said / f"{number}.txt" for number, script in enumerate(scripts)}
-    wanted = [(str(script), str(folder), str(files[script])) for script, folder in scripts.items()]
-    done = subprocess.run([sys.executable, "-c", PARENT], input=json.dumps(wanted), capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr
-    codes = json.loads(done.stdout)
-    return {script: (codes[str(script)], file.read_text()) for script, file in files.items()}
+@functools.cache
+def _parent() -> subprocess.Popen[str]:
+    """One process for all tests of this process; it ends with it, because its standard input does."""
+    few = {"OMP_NUM_THREADS": "1", "ARROW_DEFAULT_MEMORY_POOL": "system"}
+    pipe = subprocess.PIPE
+    return subprocess.Popen([sys.executable, "-c", PARENT], stdin=pipe, stdout=pipe, text=True, env=os.environ | few)
+
+
+def run_code(
+    code: str,
+    *arguments: object,
+    folder: Path | None = None,
+    environment: Mapping[str, str] | None = None,
+    path: Sequence[Path] = (),
+) -> subprocess.CompletedProcess[str]:
+    """``python -c CODE ARGUMENTS`` in a folder, with more environment variables and folders of modules."""
+    parent = _parent()
+    assert parent.stdin is not None and parent.stdout is not None
+    with tempfile.TemporaryDirectory() as place:
+        said = [Path(place, name) for name in ("out", "err")]
+        for file in said:
+            file.touch()
+        wanted = {
+            "code": code, "arguments": list(map(str, arguments)), "folder": str(folder or Path.cwd()),
+            "environment": dict(environment or {}), "path": list(map(str, path)), "said": list(map(str, said)),
+        }  # fmt: skip
+        parent.stdin.write(f"{json.dumps(wanted)}\n")
+        parent.stdin.flush()
+        answer = parent.stdout.readline()
+        assert answer, "the process that has imported the libraries has ended"
+        return subprocess.CompletedProcess([code], int(answer), *(file.read_text() for file in said))
+
+
+def run_script(script: Path, folder: Path) -> subprocess.CompletedProcess[str]:
+    """``python SCRIPT`` in a folder."""
+    return run_code(SCRIPT, script, folder=folder, path=[script.parent])
+
+
+def run_command(*words: object, path: Sequence[Path] = (), folder: Path | None = None) -> subprocess.CompletedProcess:
+    """``python -m spdebench WORDS``."""
+    return run_code("from spdebench.__main__ import main; main()", *words, folder=folder, path=path)

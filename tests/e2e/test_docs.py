@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 import spdebench as sb
-from in_children import run_scripts
+from in_children import run_script
 from spdebench.cli.main import main
 from spdebench.metrics import METRICS
 from spdebench.report.handbook import page_names
@@ -45,18 +45,16 @@ assert abs(sb.evaluate(other, truth, sb.Grid.unit(8), metrics=["largest"])["larg
 }
 
 
-def test_python_blocks_run(tmp_path):
-    scripts: dict[Path, Path] = {}
-    for page in PAGES:
-        if blocks := re.findall(r"```python\n(.*?)```", page.read_text(), flags=re.S):
-            folder = tmp_path / str(len(scripts))
-            folder.mkdir()
-            script = folder / f"{page.stem}.py"
-            script.write_text("\n".join(blocks) + AFTER.get(page.name, ""))
-            scripts[script] = folder
-    assert {f"{script.stem}.md" for script in scripts} >= set(AFTER)
-    for script, (code, said) in run_scripts(scripts, tmp_path).items():
-        assert code == 0, f"{script.stem}.md: {said}"
+@pytest.mark.parametrize("page", PAGES, ids=lambda p: p.name)
+def test_python_blocks_run(page, tmp_path):
+    blocks = re.findall(r"```python\n(.*?)```", page.read_text(), flags=re.S)
+    if not blocks:
+        assert page.name not in AFTER
+        return
+    script = tmp_path / "block.py"
+    script.write_text("\n".join(blocks) + AFTER.get(page.name, ""))
+    done = run_script(script, tmp_path)
+    assert done.returncode == 0, done.stderr
 
 
 PRIVATE_WORDS = re.compile(

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 import spdebench as sb
-from in_children import run_scripts
+from in_children import run_code, run_script
 
 COMMANDS = """
 import sys
@@ -32,27 +32,21 @@ for words in (
 EXAMPLES = sorted(p for p in (Path(__file__).parents[2] / "examples").glob("*.py") if p.stem != "demo")
 
 
-def test_examples_run(tmp_path):
-    folders = {path: tmp_path / path.stem for path in EXAMPLES}
-    for folder in folders.values():
-        folder.mkdir()
-    for path, (code, said) in run_scripts(folders, tmp_path).items():
-        assert code == 0 and said.strip(), f"{path.name}: {said}"
-        if path.stem == "own_model":
-            scores = {line.split()[0]: float(line.split()[3]) for line in said.splitlines() if "relative L2" in line}
-            assert scores["walker"] < 0.2 * scores["mean"]
+@pytest.mark.parametrize("path", EXAMPLES, ids=lambda p: p.stem)
+def test_example_runs(path, tmp_path):
+    done = run_script(path, tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.strip()
+    if path.stem == "own_model":
+        scores = {line.split()[0]: float(line.split()[3]) for line in done.stdout.splitlines() if "relative L2" in line}
+        assert scores["walker"] < 0.2 * scores["mean"]
 
 
 def test_own_model_and_metric_on_the_command_line(tmp_path):
     """train, predict and evaluate with classes of one's own, from one file each."""
     sb.generate(sb.equation("phi41", points=16, truncation=8, frames=10, steps=10), n=40, out=tmp_path / "data")
     examples = {p.stem: str(p) for p in EXAMPLES}
-    done = subprocess.run(
-        [sys.executable, "-c", COMMANDS, examples["own_model"], examples["own_metric"]],
-        cwd=tmp_path,
-        capture_output=True,
-        text=True,
-    )
+    done = run_code(COMMANDS, examples["own_model"], examples["own_metric"], folder=tmp_path)
     assert done.returncode == 0, done.stderr
     assert "peak" in done.stdout
 

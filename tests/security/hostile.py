@@ -5,8 +5,6 @@ from __future__ import annotations
 import copy
 import json
 import os
-import subprocess
-import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -14,6 +12,7 @@ from typing import Any
 from hypothesis import settings
 from hypothesis import strategies as st
 
+from in_children import run_code
 from spdebench.errors import UserError
 
 SCALE = float(os.environ.get("SPDEBENCH_FUZZ", "0.5"))
@@ -180,12 +179,6 @@ def in_little_memory(code: str, arguments: Sequence[object], megabytes: int = 15
         "    except UserError as error:",
         "        print('refused:', error)",
     ]
-    done = subprocess.run(
-        [sys.executable, "-c", "\n".join(lines), *map(str, arguments)],
-        capture_output=True,
-        text=True,
-        timeout=600,
-        env={**os.environ, "OMP_NUM_THREADS": "1", "ARROW_DEFAULT_MEMORY_POOL": "system"},
-    )
+    done = run_code("\n".join(lines), *arguments)
     assert done.returncode == 0, f"exit code {done.returncode}: {done.stderr[-2000:]}"
     return done.stdout.splitlines()

@@ -5,8 +5,6 @@ from __future__ import annotations
 import json
 import os
 import re
-import subprocess
-import sys
 from dataclasses import replace
 from pathlib import Path
 
@@ -16,6 +14,7 @@ from test_fuzz_data import forged, texts_of
 import spdebench as sb
 from command_line import call
 from fake_records import dataset, record
+from in_children import run_code
 from spdebench.errors import UserError
 from spdebench.files import MOST_JSON, read_text
 from spdebench.records import store
@@ -117,7 +116,7 @@ def test_memory_that_cannot_be_had_is_one_line(tmp_path):
         "cli.main(['generate', 'phi41', 'points=4096', 'frames=500', 'steps=500', '-n', '512', '--chunk', '512',\n"
         f"          '--out', {str(tmp_path)!r}])"
     )
-    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=600, check=False)
+    done = run_code(script)
     assert done.returncode == 2 and "error: out of memory; use a smaller --chunk" in done.stderr, done.stderr
     assert "Traceback" not in done.stderr and not list(tmp_path.rglob("*.parquet"))
 

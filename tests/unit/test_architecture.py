@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import ast
-import subprocess
-import sys
 from pathlib import Path
 
 import spdebench
+from in_children import run_code
 
 ROOT = Path(spdebench.__file__).parent
 LEAVES = {"version", "display", "errors", "registry", "spec", "progress", "files"}
@@ -142,7 +141,8 @@ def test_importing_does_nothing():
         "assert 'matplotlib' not in sys.modules and 'pysiglib' not in sys.modules and 'ray' not in sys.modules;"
         "assert 'rich.progress' not in sys.modules"
     )
-    subprocess.run([sys.executable, "-c", code], check=True)
+    done = run_code(code)
+    assert done.returncode == 0, done.stderr
 
 
 def test_test_files_have_different_names():

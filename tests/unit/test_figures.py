@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import math
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +10,7 @@ import numpy as np
 import pytest
 import torch
 
+from in_children import run_code
 from spdebench.data import Dataset, generate, open_dataset
 from spdebench.data.store import Writer
 from spdebench.equations import equation
@@ -81,7 +80,8 @@ report.plot_solution(open_dataset({str(phi.path)!r}))
 assert settings() == before
 assert "matplotlib.pyplot" not in sys.modules  # it is what chooses a back end
 """
-    subprocess.run([sys.executable, "-c", script], check=True)
+    done = run_code(script)
+    assert done.returncode == 0, done.stderr
 
 
 @pytest.mark.parametrize("kind", [k for k in KINDS if k not in TABLES])

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import importlib
 import os
-import subprocess
-import sys
 
 import pytest
 
 import spdebench as sb
+from in_children import run_code
 from spdebench.cli.main import main
 from spdebench.errors import UserError
 
@@ -53,7 +52,7 @@ def test_what_a_killed_process_left_is_swept_up(tmp_path, whole):
         "eq = sb.equation('phi41', points=16, truncation=8, steps=10, frames=10)\n"
         f"sb.generate(eq, n=10, chunk=3, out={str(tmp_path / 'out')!r})\n"
     )
-    assert subprocess.run([sys.executable, "-c", code]).returncode == -9
+    assert run_code(code).returncode == -9
     assert {p.suffix for p in (tmp_path / "out").iterdir()} == {".parts", ".tmp"}
     path = sb.generate(TINY, n=10, chunk=3, out=tmp_path / "out")
     assert path.read_bytes() == whole and os.listdir(tmp_path / "out") == [path.name]

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import os
 import re
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
+from in_children import run_command
 from spdebench.errors import UserError
 from spdebench.registry import Registry
 
@@ -36,18 +34,12 @@ def test_an_equation_of_another_package_is_found_by_the_command(tmp_path):
     info.mkdir()
     (info / "METADATA").write_text("Metadata-Version: 2.1\nName: fisher-package\nVersion: 1.0\n")
     (info / "entry_points.txt").write_text("[spdebench.equations]\nfisher = fisher_package:Fisher\n")
-    path = os.pathsep.join([str(tmp_path), os.environ.get("PYTHONPATH", "")])
     out = tmp_path / "data"
     words = ["generate", "fisher", "points=32", "truncation=8", "-n", "3", "--out", str(out)]
     for command in (words, ["show", "fisher"], ["data", "verify", *()]):
         if command[0] == "data":
             command = ["data", "verify", str(next(out.glob("fisher-*.parquet")))]
-        done = subprocess.run(
-            [sys.executable, "-m", "spdebench", *command],
-            env={**os.environ, "PYTHONPATH": path},
-            capture_output=True,
-            text=True,
-        )
+        done = run_command(*command, path=[tmp_path])
         assert done.returncode == 0, done.stderr
     assert "the same bits" in done.stdout
 
@@ -56,8 +48,7 @@ def test_a_file_of_ones_own_is_found_by_the_command_and_its_workers(tmp_path):
     """``--with FILE`` declares an equation for one command, worker processes included."""
     example = Path(__file__).parents[2] / "examples" / "own_equation.py"
     words = ["--with", str(example), "generate", "nagumo", "points=32", "truncation=8", "-n", "4", "--chunk", "2"]
-    command = [sys.executable, "-m", "spdebench", *words, "--workers", "2", "--out", str(tmp_path)]
-    done = subprocess.run(command, capture_output=True, text=True)
+    done = run_command(*words, "--workers", "2", "--out", tmp_path)
     assert done.returncode == 0, done.stderr
     assert list(tmp_path.glob("nagumo-*.parquet"))
 
@@ -67,6 +58,5 @@ def test_a_bad_file_is_one_line(tmp_path, text, message):
     path = tmp_path / "mine.py"
     if text:
         path.write_text(text)
-    command = [sys.executable, "-m", "spdebench", "--with", str(path), "list"]
-    done = subprocess.run(command, capture_output=True, text=True)
+    done = run_command("--with", path, "list")
     assert done.returncode == 2 and message in done.stderr and "Traceback" not in done.stderr

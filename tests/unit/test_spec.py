@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import dataclasses
-import subprocess
-import sys
 import warnings
 from dataclasses import dataclass, field
 
 import pytest
 
+from in_children import run_code
 from spdebench import spec
 from spdebench.data import DatasetSpec
 from spdebench.data.identity import from_dict, from_json
@@ -158,8 +157,8 @@ def test_users_may_give_the_old_name_and_are_told_the_new_one():
 def test_a_script_of_a_user_sees_the_warning_by_default():
     code = "import spdebench as sb; from spdebench.tasks import TaskSpec; from spdebench.training import options_for\n"
     code += "options_for('fno', TaskSpec().setting(sb.equation('phi41')), stop=3)"
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert "RenamedWarning: 'stop' is now called 'early_stop_patience'" in done.stderr
+    done = run_code(code)
+    assert done.returncode == 0 and "RenamedWarning: 'stop' is now called 'early_stop_patience'" in done.stderr
 
 
 def test_non_finite_numbers_have_no_identity():

@@ -15,6 +15,7 @@ import numpy as np
 import pytest
 
 from hub_server import Hub
+from in_children import run_code
 from spdebench.data import Dataset, generate, hub, open_dataset, publish
 from spdebench.data.hub import Place
 from spdebench.equations import equation
@@ -273,10 +274,8 @@ def test_the_commands(server, dataset, tmp_path):
         ["get", dataset.stem],
         ["get", "nothing", "--repo", "owner/cli"],
     ]
-    environment = {**os.environ, "HF_ENDPOINT": server.address, "HF_TOKEN": "t"}
-    environment.pop("SPDEBENCH_REPO", None)
-    call = [sys.executable, "-c", COMMANDS, json.dumps(words)]
-    done = subprocess.run(call, capture_output=True, text=True, env=environment, timeout=600)
+    environment = {"HF_ENDPOINT": server.address, "HF_TOKEN": "t", "SPDEBENCH_REPO": ""}
+    done = run_code(COMMANDS, json.dumps(words), environment=environment)
     codes = [line for line in done.stdout.splitlines() if line.startswith("exit")]
     assert codes == ["exit 0", "exit 0", "exit 2", "exit 2"], done.stderr
     assert "next: spdebench data info" in done.stdout and "/datasets/owner/cli/commit/" in done.stdout
