@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 export OMP_NUM_THREADS ?= 1
 
-.PHONY: setup demo test slowest test-slow test-gpu findings drills crash fuzz bench lint format docs release-check clean
+.PHONY: setup demo test pytest slowest test-slow test-gpu findings drills crash fuzz bench lint format docs release-check clean
 
 setup: $(VENV)/.ready
 
@@ -17,7 +17,11 @@ $(VENV)/.ready: pyproject.toml constraints.txt
 demo: setup
 	$(BIN)/python examples/demo.py
 
-test: setup lint
+# The tests, and lint at the same time.
+test: setup
+	$(MAKE) --no-print-directory -j 2 lint pytest
+
+pytest: setup
 	$(BIN)/python -m pytest -n 2 --dist worksteal
 
 # The 30 slowest tests and the seconds of each folder of tests.
