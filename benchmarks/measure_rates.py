@@ -3,7 +3,7 @@
     python benchmarks/measure_rates.py cuda 240 phi41-periodic >> rates.csv
 
 Arguments: device, samples, and tables if not all. The first epoch, in which CUDA graphs are captured, does not count.
-Columns: model, equation, device, seconds per epoch, million numbers in the training part, configuration.
+Columns: model, equation, device, seconds per epoch, million numbers that an epoch costs (`rates.work`), configuration.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from collections.abc import Collection, Iterator
 
 import torch
 
-from spdebench.campaign.rates import volume
+from spdebench.campaign.rates import training_part, work
 from spdebench.data import generate
 from spdebench.errors import UserError, without_aliasing_warning
 from spdebench.paper.base import dataset_of
@@ -53,7 +53,8 @@ def measure(device: str, n: int, tables: Collection[str] = (), epochs: int = 3) 
             except (UserError, torch.OutOfMemoryError) as error:
                 sys.stderr.write(f"{','.join(name)}: {error}\n")
                 continue
-            size = volume([d.identity for d in task.datasets], run.task)
+            part = training_part([d.identity for d in task.datasets], run.task)
+            size = work(*part, run.options, device)
             yield [*name, f"{seconds:.4g}", f"{size:.4g}", canonical_json(case.config)]
 
 

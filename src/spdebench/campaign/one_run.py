@@ -70,6 +70,7 @@ class Unit:
     pilot: bool = False  # whether it tries a learning rate; if it diverges, its record says so
     seconds: float = 0.0  # about how long it takes on this device, shared with others
     portable: bool = False  # whether only small models may be interrupted, because this machine is temporary
+    must_end: bool = False  # whether it is postponed if it cannot finish before the deadline
     members: int = 1  # of datasets of laws
 
 
@@ -78,11 +79,11 @@ class RunOutcome:
     """The outcome of a run; the message states the reason.
 
     ``added``, ``known`` already, ``unrecorded`` (only in its folder), ``paused``, ``left``, ``busy`` (another process
-    makes it) or ``failed``.
+    makes it), ``late`` (it is put off, since it cannot end before the deadline) or ``failed``.
     """
 
     name: str
-    state: Literal["added", "known", "unrecorded", "paused", "left", "busy", "failed"]
+    state: Literal["added", "known", "unrecorded", "paused", "left", "busy", "late", "failed"]
     seconds: float = 0.0
     message: str = ""
     record: Record | None = field(default=None, compare=False)
@@ -92,12 +93,16 @@ def work(unit: Unit) -> RunOutcome:
     """Make one run and add its record; an error of one run is an outcome, not an exception."""
     name = unit.spec.name
     folder, start = Path(unit.places.runs) / name, time.monotonic()
-    if unit.deadline.left <= 0:
+    left = unit.deadline.left
+    if left <= 0:
         return RunOutcome(name, "left")
     if not unit.patient and engines.held(folder):
         return RunOutcome(name, "busy")
-    if unit.portable and unit.seconds > unit.deadline.left and not small_model(unit.spec):
-        return RunOutcome(name, "left")
+    if unit.seconds > left:
+        if unit.must_end:
+            return RunOutcome(name, "late")
+        if unit.portable and not small_model(unit.spec):
+            return RunOutcome(name, "left")
     with suppress(OSError):
         (folder / FAILED).unlink(missing_ok=True)
     try:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache
 from pathlib import Path
@@ -12,7 +12,8 @@ from typing import Any, Literal
 
 from spdebench.campaign.rates import ONCE, Rates
 from spdebench.data import DatasetSpec
-from spdebench.errors import UserError
+from spdebench.equations import EQUATIONS
+from spdebench.errors import UserError, did_you_mean
 from spdebench.files import MOST_LINES, read_bytes
 from spdebench.models import MODELS
 from spdebench.paper import published
@@ -24,7 +25,10 @@ from spdebench.training import RunSpec
 from spdebench.training.folder import checkpoint_file
 from spdebench.training.solver_row import SOLVER, lacks_floor
 
+Gives = int | tuple[str, str, str]
+"""The line of a published number, or the table, group and row of a leaderboard."""
 Status = Literal["done", "finished", "begun", "missing"]
+UNPUBLISHED = 0.01  # how many numbers a run counts for that no published number and no leaderboard waits for
 
 
 @dataclass(frozen=True)
@@ -32,9 +36,10 @@ class Job:
     """One run: ``done`` (in the records), ``finished`` (only in its folder), ``begun`` or ``missing``.
 
     ``shifts`` are further datasets, by label, on which it is still to be scored; ``figure_data`` what its record still
-    lacks for figures; ``seconds`` what is left to do; ``numbers`` how many published numbers
-    and leaderboard cells wait for it; ``pilot`` whether it tries a learning rate for them; ``members`` how many
-    members its datasets of laws have; jobs of a lower ``turn`` come first.
+    lacks for figures; ``seconds`` what is left to do. ``gives`` are the published numbers (their lines in
+    `published.csv`) and the rows of leaderboards (table, group, row) that wait for it. ``pilot``: it tries a learning
+    rate for them, and ``chain`` are the seconds of all pilots and of the run after them. ``members``: how many its
+    datasets of laws have. Jobs of a lower ``group`` come first, and within it those of a lower ``turn``.
     """
 
     spec: AnySpec
@@ -42,10 +47,21 @@ class Job:
     seconds: float
     shifts: Mapping[str, DatasetSpec] = field(default_factory=dict)
     figure_data: tuple[str, ...] = ()
-    numbers: int = 0
+    gives: frozenset[Gives] = frozenset()
     pilot: bool = False
+    chain: float = 0.0
     members: int = 1
     turn: int = 0
+    group: int = 0
+
+    @property
+    def numbers(self) -> int:
+        return len(self.gives)
+
+    @property
+    def cost(self) -> float:
+        """Seconds for each number that waits for it; a run that none waits for counts as a hundredth of a number."""
+        return max(self.chain, self.seconds) / max(self.numbers, UNPUBLISHED)
 
     @property
     def seed(self) -> int:
@@ -63,34 +79,55 @@ class Job:
 
 def jobs(cells: Iterable[Cell], records: Records, runs: str | Path = "runs", device: str = "cpu") -> list[Job]:
     """The runs that cells need, each once, in the order of the cells."""
+    cells = list(cells)
+    rates = Rates(records, device)
+    groups = _groups_with_pilots(cells)
     wanted: dict[str, AnySpec] = {}
     shifts: dict[str, dict[str, DatasetSpec]] = defaultdict(dict)
     shown: dict[str, dict[str, None]] = defaultdict(dict)
-    numbers: dict[str, int] = defaultdict(int)
-    pilots: set[str] = set()
+    gives: dict[str, set[Gives]] = defaultdict(set)
+    pilots: dict[str, Cell] = {}
     members: dict[str, int] = defaultdict(lambda: 1)
     turns: dict[str, int] = {}
+    places: dict[str, int] = {}
     for cell in cells:
-        pilots |= {run.digest for run in cell.pilots}
+        pilots |= {run.digest: cell for run in cell.pilots}
+        mine: set[Gives] = set(cell.published_keys)
+        if cell.leaderboard:
+            mine.add((cell.table, cell.group, cell.row))
         for place, run in enumerate(cell.next_runs):
             wanted.setdefault(run.digest, run)
             members[run.digest] = max(members[run.digest], cell.members)
             turns[run.digest] = min(turns.get(run.digest, cell.turn), cell.turn)
-            numbers[run.digest] += cell.published is not None or cell.leaderboard
+            places.setdefault(run.digest, groups.get((cell.table, cell.group), len(groups)))
+            gives[run.digest] |= mine
             shown[run.digest] |= dict.fromkeys(wanted_of_run(cell.figure_data, place))
             if cell.shift is not None and not cell.pilots:
                 shifts[run.digest][cell.part] = cell.shift
-    rates = Rates(records, device)
-    return [
-        replace(
+    found = {
+        digest: replace(
             _job(run, shifts[digest], tuple(shown[digest]), records.get(digest), Path(runs), rates),
-            numbers=numbers[digest],
+            gives=frozenset(gives[digest]),
             pilot=digest in pilots,
             members=members[digest],
             turn=turns[digest],
+            group=places[digest],
         )
         for digest, run in wanted.items()
-    ]
+    }
+    for digest, cell in pilots.items():
+        left = sum(found[run.digest].seconds for run in cell.pilots) + rates.seconds(cell.runs[0])
+        found[digest] = replace(found[digest], chain=left)
+    return list(found.values())
+
+
+def _groups_with_pilots(cells: Iterable[Cell]) -> dict[tuple[str, str], int]:
+    """(Table, group) -> its place, of tables where pilots still choose learning rates: one group is made after another,
+    so that a campaign that is stopped has finished some of them."""
+    cells = list(cells)
+    tables = {cell.table for cell in cells if cell.pilots}
+    found = dict.fromkeys((cell.table, cell.group) for cell in cells if cell.table in tables)
+    return {place: number for number, place in enumerate(found)}
 
 
 def _job(
@@ -181,26 +218,44 @@ def _listed(patterns: str) -> list[str]:
 def only(cells: Sequence[Cell], patterns: str) -> list[Cell]:
     """Cells that match one of the patterns (with commas).
 
-    A pattern is a part of the cell's label or table, or words (with blanks) that all fit: models' names or such parts.
+    A pattern is one word, or several with blanks that must all fit. The name of a model or an equation means that one;
+    any other word is the beginning of a word in the cell's table or label.
     """
     chosen = _listed(patterns)
     if not chosen:
         return list(cells)
-    kept = [cell for cell in cells if any(_matches(word, cell) for word in chosen)]
+    names = {SOLVER, *MODELS, *(cell.model for cell in cells), *EQUATIONS}
+    kept = [cell for cell in cells if any(_matches(pattern, cell, names) for pattern in chosen)]
     if not kept:
-        models = ", ".join(dict.fromkeys(c.model for c in cells))
-        raise UserError(f"--only: no row matches '{patterns}'; the models here are {models}")
+        words = [word for pattern in chosen for word in pattern.split()]
+        alone = [word for word in words if not any(_matches(word, cell, names) for cell in cells)]
+        raise _no_match(patterns, alone, cells)
     return kept
 
 
-def _matches(pattern: str, cell: Cell) -> bool:
-    return _fits(pattern, cell) or all(_fits(word, cell) for word in pattern.split())
+def _matches(pattern: str, cell: Cell, names: Collection[str]) -> bool:
+    text = f"{cell.table}: {cell.label}".lower()
+    exact = {cell.model, *(str(values.get("equation")) for values in cell.runs[0].datasets)}
+    return (" " in pattern and _begins(pattern, text)) or all(
+        word in exact if word in names else _begins(word, text) for word in pattern.split()
+    )
 
 
-def _fits(word: str, cell: Cell) -> bool:
-    if word == SOLVER or word in MODELS:
-        return word == cell.model
-    return word == cell.model or word in f"{cell.table}: {cell.label}".lower()
+def _begins(pattern: str, text: str) -> bool:
+    """Whether the pattern stands in the text at the beginning of a word."""
+    return re.search(rf"(?<![a-z0-9]){re.escape(pattern)}", text) is not None
+
+
+def _no_match(patterns: str, unknown: Sequence[str], cells: Sequence[Cell]) -> UserError:
+    """``unknown`` are the words that no cell matches, if there are any; otherwise no cell matches all at once."""
+    models = list(dict.fromkeys(cell.model for cell in cells))
+    equations = list(dict.fromkeys(str(values.get("equation")) for cell in cells for values in cell.runs[0].datasets))
+    words = {word for cell in cells for word in re.findall(r"[a-z0-9][^\s,:]*", f"{cell.table} {cell.label}".lower())}
+    hint = did_you_mean(unknown[0], {*models, *equations, *words}) if unknown else ""
+    return UserError(
+        f"--only: no row matches '{patterns}'{hint if 'did you mean' in hint else ';'} the models here are "
+        f"{', '.join(models)}, the equations {', '.join(equations)}"
+    )
 
 
 def seconds_of(text: str) -> float:
@@ -214,9 +269,22 @@ def seconds_of(text: str) -> float:
 
 
 # --- the whole ----------------------------------------------------------------------------------------------------
-def waiting(cells: Sequence[Cell], records: Records, runs: str | Path = "runs", device: str = "cpu") -> list[Job]:
+@dataclass(frozen=True)
+class Waiting:
+    """A run that can start when the pilots with these digests have ended."""
+
+    job: Job
+    pilots: frozenset[str]
+
+
+def waiting(cells: Sequence[Cell], records: Records, runs: str | Path = "runs", device: str = "cpu") -> list[Waiting]:
     """The runs that cannot start before pilots have chosen their learning rate, with that of the table until then."""
-    return jobs([replace(cell, pilots=()) for cell in cells if cell.pilots], records, runs, device)
+    pilots: dict[str, set[str]] = defaultdict(set)
+    for cell in cells:
+        for run in cell.runs:
+            pilots[run.digest] |= {pilot.digest for pilot in cell.pilots}
+    every = jobs([replace(cell, pilots=()) for cell in cells if cell.pilots], records, runs, device)
+    return [Waiting(job, frozenset(pilots[job.spec.digest])) for job in every]
 
 
 def overview(cells: Sequence[Cell], todo: Sequence[Job], data: str | Path, later: Sequence[Job] = ()) -> dict[str, Any]:

@@ -1,12 +1,14 @@
 """Estimates the time of a run from finished runs.
 
-    seconds of a run = (seconds per epoch and million numbers) x (million numbers of its training part) x (epochs)
+    seconds of training = rate x (million numbers of its training part + 0.1 x steps of an epoch) x epochs x slowdown
 
-and with loss=energy times the number of draws.
+where on a GPU the start of a step costs as much as 0.1 million numbers, on a processor nothing; with loss=energy each
+draw counts. Models without training and the rows of reference take a rate times the million numbers of their data.
 
-The rate is the median over finished runs of the same model on the same kind of device that did not share it: with the
-same configuration and equation if there are any, else on the same equation, else on any. Where there is no record the
-rate comes from `rates.csv`, whose rows hold for one configuration or, where none is given, for all.
+A rate is the median over finished runs of the same model on the same kind of device: with the same configuration and
+equation if there are any, else on the same equation, else on any. Runs that shared their GPU count with the time that
+they would have taken alone (`sharing`). Where there is no record the rate comes from `rates.csv`, whose rows hold for
+one configuration or, where none is given, for all.
 The rows of flow-fno on cuda are those of fno, whose layers it has.
 """
 
@@ -21,6 +23,7 @@ from functools import cache
 from importlib import resources
 from typing import Any
 
+from spdebench.campaign.sharing import shared_by, slowdown
 from spdebench.errors import UserError
 from spdebench.models import MODELS
 from spdebench.paper.base import AnySpec, dataset_of
@@ -30,17 +33,12 @@ from spdebench.tasks import TaskSpec
 from spdebench.training import RunSpec
 
 SHARE = 0.5  # of the allowed epochs that a run is assumed to take before it stops early
-SHARING = 0.75  # of its time that a run takes longer for each further run on its GPU
-ONCE = 5.0  # seconds that a model without training is assumed to take
+STEP = 0.1  # million numbers that take as long as the start of one step does on a GPU
+START = 2.0  # seconds to read data, to build a model and to score it, about
+ONCE = 5.0  # seconds that scores on further data are assumed to take
 
-
-def slowdown(runs: int, device: str = "cuda") -> float:
-    """1 + 0.75 (k - 1): how much longer a run takes while k runs share its GPU.
-
-    Measured on an H200 with its multi-process service: six runs side by side took 3.7 to 5.6 times as long each, so
-    that six together gain a factor of 1.1 to 1.6 over one after the other. On processors runs do not share a core.
-    """
-    return 1 + SHARING * (runs - 1) if device.startswith("cuda") else 1.0
+Samples = dict[tuple[str, ...], dict[str, float]]
+"""What finished runs tell: by a key of runs alike, digest -> value."""
 
 
 @cache
@@ -49,18 +47,30 @@ def _committed() -> tuple[dict[str, str], ...]:
     return tuple(csv.DictReader(text.splitlines()))
 
 
-def volume(datasets: Iterable[Mapping[str, Any]], task: Mapping[str, Any]) -> float:
-    """Million numbers (samples x frames x points) of the training part."""
+def training_part(datasets: Iterable[Mapping[str, Any]], task: Mapping[str, Any]) -> tuple[int, float]:
+    """Samples of the training part, and their million numbers (samples x frames x points)."""
     chosen = build(TaskSpec, {k: v for k, v in task.items() if k != "equation"}, "task")
-    total = 0.0
+    samples, numbers = 0, 0
     for values in datasets:
         if "fields" not in values:  # imported data: they do not enter the paper's tables
             continue
         spec = dataset_of(values)
         train = (chosen.n or spec.n) * chosen.weights[0] // sum(chosen.weights)
         frames, *points = spec.shape
-        total += train * (1 + (frames - 1) // chosen.every) * math.prod(n // chosen.stride for n in points)
-    return total / 1e6
+        numbers += train * (1 + (frames - 1) // chosen.every) * math.prod(n // chosen.stride for n in points)
+        samples += train
+    return samples, numbers / 1e6
+
+
+def volume(datasets: Iterable[Mapping[str, Any]], task: Mapping[str, Any]) -> float:
+    """Million numbers of the training part."""
+    return training_part(datasets, task)[1]
+
+
+def work(samples: int, numbers: float, options: Mapping[str, Any], device: str) -> float:
+    """What an epoch costs in million numbers: those that pass the network, and on a GPU 0.1 for each step."""
+    steps = math.ceil(samples / int(options.get("batch", 20)))
+    return draws(options) * (numbers + (STEP * steps if device.startswith("cuda") else 0.0))
 
 
 def draws(options: Mapping[str, Any]) -> int:
@@ -72,42 +82,53 @@ class Rates:
     """Seconds per epoch and million numbers, and the share of the allowed epochs that runs take."""
 
     def __init__(self, records: Records, device: str = "cpu") -> None:
-        kind = device.partition(":")[0]
-        self._rates: dict[tuple[str, ...], list[float]] = defaultdict(list)
-        self._shares: dict[tuple[str, ...], list[float]] = defaultdict(list)
-        self._once: dict[tuple[str, ...], list[float]] = defaultdict(list)
-        for record in records.values():
-            if (record.provenance.device or "").startswith(kind):
-                self._learn(record)
+        self.kind = device.partition(":")[0]
+        self._rates: Samples = defaultdict(dict)
+        self._shares: Samples = defaultdict(dict)
+        self._once: Samples = defaultdict(dict)
+        mine = {d: r for d, r in records.items() if (r.provenance.device or "").startswith(self.kind)}
+        self.shared = shared_by(mine)
+        for record in mine.values():
+            self._learn(record)
         for row in _committed():
-            if row["device"] == kind:
+            if row["device"] == self.kind:
                 self._default(row)
 
     def _learn(self, record: Record) -> None:
         try:
-            size = max(volume(record.datasets, record.task), 1e-9)
+            samples, size = training_part(record.datasets, record.task)
         except UserError:  # of an equation that is not declared here
             return
-        allowed = record.options.get("epochs")
+        if not size:
+            return
+        effort = work(samples, size, record.options, self.kind)
+        allowed, taken, digest = record.options.get("epochs"), once(record), record.digest
+        alone = not record.shared_device or digest in self.shared
         for key in _keys(record.model, record.datasets, record.config):
-            if record.model not in MODELS and record.measuring_seconds is not None:
-                self._once[key].append(record.measuring_seconds / size)
-            if record.epochs and record.training_seconds is not None and not record.shared_device:
-                self._rates[key].append(record.training_seconds / record.epochs / size / draws(record.options))
+            if taken is not None:
+                self._once[key][digest] = taken / size
+            if record.epochs and record.training_seconds is not None and alone:
+                factor = slowdown(self.shared.get(digest, 1.0), self.kind)
+                self._rates[key][digest] = record.training_seconds / record.epochs / effort / factor
             if record.epochs and isinstance(allowed, int) and allowed > 0:
-                self._shares[key].append(record.epochs / allowed)
+                self._shares[key][digest] = record.epochs / allowed
 
     def _default(self, row: Mapping[str, str]) -> None:
         """A rate from `rates.csv`, if there is no record; the first row that matches."""
         for key in _known_as(row["model"], row["equation"], row["config"])[0 if row["config"] else 1 :]:
             if not self._rates.get(key):
-                self._rates[key] = [float(row["seconds"]) / float(row["million"])]
+                self._rates[key] = {"": float(row["seconds"]) / float(row["million"])}
 
-    def _median(self, table: Mapping[tuple[str, ...], list[float]], run: AnySpec, default: float) -> float:
+    def _median(self, table: Samples, run: AnySpec | Record, default: float, without: str = "-") -> float:
         for key in _keys(run.model, run.datasets, getattr(run, "config", {})):
-            if table.get(key):
-                return statistics.median(table[key])
+            if found := [value for digest, value in table.get(key, {}).items() if digest != without]:
+                return statistics.median(found)
         return default
+
+    def learned(self) -> dict[tuple[str, ...], float]:
+        """Median rates of finished runs, by the keys of runs alike: (model, equation, configuration) and shorter."""
+        found = {key: [rate for digest, rate in rates.items() if digest] for key, rates in self._rates.items()}
+        return {key: statistics.median(rates) for key, rates in found.items() if rates}
 
     def epochs(self, run: AnySpec) -> float:
         """About how many epochs a run will take."""
@@ -117,15 +138,39 @@ class Rates:
         return self._median(self._shares, run, SHARE) * float(allowed)
 
     def seconds(self, run: AnySpec) -> float:
-        """About how long a run takes from the start."""
-        size = volume(run.datasets, run.task)
-        if not isinstance(run, RunSpec):
-            return max(1.0, self._median(self._once, run, ONCE / 10) * size)
-        if not run.options["epochs"]:
-            return ONCE
-        every = [rate for key, rates in self._rates.items() if len(key) == 1 for rate in rates]
-        default = statistics.median(every) if every else 1.0
-        return self._median(self._rates, run, default) * size * self.epochs(run) * draws(run.options)
+        """About how long a run takes from the start, alone on its device."""
+        if isinstance(run, RunSpec) and run.options["epochs"]:
+            return START + self._per_epoch(run) * self.epochs(run)
+        return START + self._median(self._once, run, ONCE / 10) * volume(run.datasets, run.task)
+
+    def _per_epoch(self, run: RunSpec | Record, without: str = "-") -> float:
+        every = [rate for key, rates in self._rates.items() if len(key) == 1 for rate in rates.values()]
+        rate = self._median(self._rates, run, statistics.median(every) if every else 1.0, without)
+        return rate * work(*training_part(run.datasets, run.task), run.options, self.kind)
+
+    def misjudged(self, record: Record) -> float | None:
+        """Measured over estimated seconds of a finished run, the estimate made without its own record.
+
+        Its epochs and the number of runs that shared its device are taken as they were; None if nothing was measured.
+        """
+        try:
+            if record.epochs and record.training_seconds:
+                alone = self._per_epoch(record, record.digest) * record.epochs
+                factor = slowdown(self.shared.get(record.digest, 1.0), self.kind)
+                return (START + record.training_seconds) / (START + alone * factor)
+            if (taken := once(record)) is not None and not record.epochs:
+                rate = self._median(self._once, record, ONCE / 10, record.digest)
+                return (START + taken) / (START + rate * volume(record.datasets, record.task))
+        except UserError:  # of an equation that is not declared here
+            pass
+        return None
+
+
+def once(record: Record) -> float | None:
+    """Seconds that a run without epochs took: to measure a row of reference, or to fit a model."""
+    if record.epochs or record.options.get("epochs"):
+        return None
+    return record.training_seconds if record.model in MODELS else record.measuring_seconds
 
 
 def _keys(model: str, datasets: Iterable[Mapping[str, Any]], config: Mapping[str, Any]) -> list[tuple[str, ...]]:

@@ -1,13 +1,18 @@
 """Fill the missing cells of tables: make the data, train, score on other data where wanted, and record each run as
 soon as it is finished. Whatever stops a campaign, the same command continues it.
 
-Models without training come first, then the first seed of every cell: the longest runs first, or with a budget those
-with the most published numbers per second. With ``portable`` an unfinished run of a small model is carried to another
-machine, and a larger one only starts if it can end. On a cluster without a budget the longest runs simply start first.
+The first seed of every cell comes first, in it models without training and then the longest runs. With a budget the
+runs come first that give the most published numbers and rows of leaderboards per second, and a run that cannot end
+comes after all that can. With ``portable`` an unfinished run of a small model is carried to another machine, and a
+larger one only starts if it can end. On a cluster without a budget the longest runs simply start first.
+
+All runs are made in one pool: a run whose learning rate pilots choose joins it when the last of them has a record, so
+that no worker waits for the pilots of another.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from contextlib import closing
 from dataclasses import replace
@@ -37,10 +42,12 @@ def fill_missing(
     report: Report | None = None,
     campaign: Campaign | None = None,
     portable: str | Path | None = None,
+    after_pilots: Callable[[], Sequence[Job]] = tuple,
 ) -> list[RunOutcome]:
     """Make every run that is not done, as far as the ``budget`` (seconds) goes.
 
     After each run and at the end ``portable``, a folder, gets all that another machine needs to continue.
+    ``after_pilots`` is asked for the jobs as they are then each time that a pilot has ended.
     """
     for device in places.devices:
         check_where(device, settings.engine)
@@ -77,11 +84,14 @@ def fill_missing(
         seeds_first=settings.engine == "local" or thrifty,
         thrifty=thrifty,
     )
-    units = _units(rest, places, settings, deadline.earlier(reserve), needs)
-    units = [replace(unit, portable=portable is not None) for unit in units]
-    busy = _run(units, settings, say)
-    _run([replace(unit, patient=True) for unit in units if unit.spec.name in busy], settings, say)
-    time_exclusively(todo, places.runs, places.results, places.devices, settings.engine, deadline)
+
+    def units_of(jobs: Sequence[Job]) -> list[Unit]:
+        made = _units(jobs, places, settings, deadline.earlier(reserve), needs)
+        return [replace(unit, portable=portable is not None, must_end=budget is not None) for unit in made]
+
+    pool = _Campaign(settings, say, units_of, after_pilots)
+    pool.make(rest if not any(job.pilot for job in ready) else [*rest, *after_pilots()])
+    time_exclusively([*todo, *pool.joined], places.runs, places.results, places.devices, settings.engine, deadline)
     if portable is not None:
         export(portable, store.read(places.results), places.runs)  # with times, and what other commands have recorded
     return outcomes
@@ -110,19 +120,66 @@ def _units(rest: Sequence[Job], places: Places, settings: RunSettings, deadline:
     ]
 
 
-def _run(units: Sequence[Unit], settings: RunSettings, say: Report) -> set[str]:
-    """Make the runs; returns the names of those that another process is making."""
-    busy = set()
-    results = engines.run(
-        work, units, settings.workers, engine=settings.engine, needs=lambda unit: unit.need, lost=worker_lost
-    )
-    with closing(results):
-        for outcome in results:
-            if outcome.state == "busy":
-                busy.add(outcome.name)
-            else:
-                say(outcome)
-    return busy
+class _Campaign:
+    """Units that are made in one pool, those that have been put off, and those that pilots have made possible."""
+
+    def __init__(
+        self,
+        settings: RunSettings,
+        say: Report,
+        units_of: Callable[[Sequence[Job]], list[Unit]],
+        after_pilots: Callable[[], Sequence[Job]],
+    ) -> None:
+        self.settings, self.say, self.units_of, self.after_pilots = settings, say, units_of, after_pilots
+        self.units: dict[str, Unit] = {}
+        self.joined: list[Job] = []  # that pilots have made possible
+        self.put_off: list[Unit] = []
+        self.busy: list[Unit] = []
+        self.pilot_ended = False
+
+    def make(self, rest: Sequence[Job]) -> None:
+        """Make the runs; at last those that another process was making are waited for."""
+        self._run(self._new(rest))
+        self._run([replace(unit, patient=True, must_end=False) for unit in self.busy])
+
+    def _run(self, units: Sequence[Unit]) -> None:
+        results = engines.run(
+            work,
+            units,
+            self.settings.workers,
+            engine=self.settings.engine,
+            needs=lambda unit: unit.need,
+            lost=worker_lost,
+            more=self._more,
+        )
+        with closing(results):
+            for outcome in results:
+                self._take(outcome)
+
+    def _new(self, jobs: Sequence[Job]) -> list[Unit]:
+        new = self.units_of([job for job in jobs if job.status != "done" and job.spec.name not in self.units])
+        self.units |= {unit.spec.name: unit for unit in new}
+        return new
+
+    def _take(self, outcome: RunOutcome) -> None:
+        unit = self.units[outcome.name]
+        if outcome.state == "busy":
+            self.busy.append(unit)
+        elif outcome.state == "late":  # after all that can end
+            rank = (math.inf, *unit.need.rank)
+            self.put_off.append(replace(unit, must_end=False, need=replace(unit.need, rank=rank)))
+        else:
+            self.pilot_ended |= unit.pilot
+            self.say(outcome)
+
+    def _more(self) -> list[Unit]:
+        """What has become possible since the last result."""
+        found, self.put_off = self.put_off, []
+        if self.pilot_ended:
+            self.pilot_ended = False
+            self.joined = list(self.after_pilots())
+            found += self._new(self.joined)
+        return found
 
 
 def _check_budget(rest: Sequence[Job], budget: float) -> None:

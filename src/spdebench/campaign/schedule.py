@@ -1,14 +1,14 @@
-"""The runs that fit into a budget, in the order in which they start, on workers that share the devices."""
+"""The runs that fit into a budget: a simulation of a campaign in which every run takes the estimated time."""
 
 from __future__ import annotations
 
 import heapq
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from spdebench.campaign.needs import Needs, RunSettings
-from spdebench.campaign.plan import Job
+from spdebench.campaign.plan import Job, Waiting
 from spdebench.records import Records
 
 
@@ -25,31 +25,66 @@ class Scheduled:
         return self.start + self.seconds
 
 
-def schedule(todo: Sequence[Job], needs: Needs, workers: int, budget: float, device: str = "cpu") -> list[Scheduled]:
-    """The runs that start within ``budget`` seconds if every run takes as long as estimated."""
-    free = [0.0] * workers
-    out = []
-    for job in needs.ordered(j for j in todo if j.status != "done"):
-        start = heapq.heappop(free)
-        if start >= budget:
+def schedule(
+    todo: Sequence[Job],
+    needs: Needs,
+    workers: int,
+    budget: float,
+    device: str = "cpu",
+    waiting: Collection[Waiting] = (),
+) -> list[Scheduled]:
+    """The runs that end within ``budget`` seconds, in the order of their start.
+
+    At each moment the first run in the order of ``needs`` starts that can end, as in a campaign with a budget; one
+    that waits for pilots takes its place in the order when the last of them has ended.
+    """
+    ready = needs.ordered(job for job in todo if job.status != "done")
+    later, ended = list(waiting), {job.spec.digest for job in todo if job.status == "done"}
+    free, running, out = [0.0] * workers, list[tuple[float, str]](), list[Scheduled]()
+    while free:
+        now = heapq.heappop(free)
+        while running and running[0][0] <= now:
+            ended.add(heapq.heappop(running)[1])
+        if possible := [each.job for each in later if each.pilots <= ended]:
+            ready = needs.ordered([*ready, *possible])
+            later = [each for each in later if not each.pilots <= ended]
+        ready = [job for job in ready if now + job.seconds <= budget]  # the rest can no longer end
+        chosen = next((job for job in ready if now + needs.seconds(job, device) <= budget), None)
+        if chosen is not None:
+            ready.remove(chosen)
+            out.append(Scheduled(chosen, now, needs.seconds(chosen, device)))
+            heapq.heappush(running, (out[-1].end, chosen.spec.digest))
+            heapq.heappush(free, out[-1].end)
+        elif running:  # nothing can end now; a pilot that ends may make a run possible
+            heapq.heappush(free, running[0][0])
+        else:
             break
-        out.append(Scheduled(job, start, needs.seconds(job, device)))
-        heapq.heappush(free, out[-1].end)
     return out
 
 
 def schedule_facts(
-    todo: Sequence[Job], records: Records, settings: RunSettings, devices: Sequence[str], budget: float
-) -> list[dict[str, Any]]:
-    """One row for each run that would start, for ``table --plan --budget``."""
+    todo: Sequence[Job],
+    records: Records,
+    settings: RunSettings,
+    devices: Sequence[str],
+    budget: float,
+    waiting: Collection[Waiting] = (),
+) -> dict[str, Any]:
+    """For ``table --plan --budget``: one row for each run that would end within the budget, and what they give."""
     needs = Needs(records, settings.runs_per_gpu(len(devices)), thrifty=True)
-    return [
-        {
-            "run": each.job.spec.name,
-            "numbers": each.job.numbers,
-            "starts at": each.start,
-            "takes": each.seconds,
-            "ends": each.end <= budget,
-        }
-        for each in schedule(todo, needs, settings.workers or 1, budget, devices[0])
-    ]
+    made = schedule(todo, needs, settings.workers or 1, budget, devices[0], waiting)
+    first = {number for each in made if each.job.seed == 0 and not each.job.pilot for number in each.job.gives}
+    return {
+        "runs": [
+            {
+                "run": each.job.spec.name,
+                "numbers": 0 if each.job.pilot else each.job.numbers,
+                "starts at": each.start,
+                "takes": each.seconds,
+            }
+            for each in made
+        ],
+        "published": sum(isinstance(number, int) for number in first),
+        "rows": sum(not isinstance(number, int) for number in first),
+        "side by side": settings.workers or 1,
+    }

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import os
+import shutil
 import sys
 from collections import Counter
-from collections.abc import Iterator
-from functools import partial
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -55,7 +56,8 @@ def table(
         ),
     ] = "cpu",
     jobs: Annotated[
-        int | None, typer.Option(help="Number of simultaneous runs (default: 1; ray: as many as fit on the cluster).")
+        int | None,
+        typer.Option(help="Number of simultaneous runs (default: 1, or 12 per GPU; ray: as many as fit there)."),
     ] = None,
     engine: Engine = "local",
     per_gpu: Annotated[
@@ -74,7 +76,6 @@ def table(
     from spdebench.campaign import plan
     from spdebench.campaign.needs import RunSettings
     from spdebench.campaign.one_run import Places
-    from spdebench.campaign.phases import phases
     from spdebench.campaign.request import Campaign
     from spdebench.campaign.schedule import schedule_facts
     from spdebench.data.generate import device_kind
@@ -87,11 +88,12 @@ def table(
         print_json(rows) if as_json else print_table(rows)
         return
     _check(plan_only, run, budget, format, edition, jobs, portable)
-    _check_engine(run, engine, per_gpu, device)
-    settings = RunSettings(jobs, engine, per_gpu, progress=sys.stderr.isatty() and not as_json, force=force)
+    _check_engine(run, plan_only, engine, per_gpu, device)
     devices = tuple(device.split(","))
     for each in devices:
         device_kind(each)  # one of another machine is fine to plan for; --run looks for it here
+    settings = RunSettings(jobs, engine, per_gpu, progress=sys.stderr.isatty() and not as_json, force=force)
+    settings = settings.for_devices(devices, os.cpu_count() if run else None)
     chosen = list(TABLES) if name == "all" else [find(name)]
     which: Edition = "paper" if edition == "paper" else "converged"
     known = store.known(results)
@@ -102,25 +104,30 @@ def table(
     seconds = plan.seconds_of(budget) if budget else None
     if plan_only:
         jobs_left = plan.jobs(kept, known, runs, devices[0])
-        facts = plan.overview(kept, jobs_left, data, plan.waiting(kept, known, runs, devices[0]))
+        later = plan.waiting(kept, known, runs, devices[0])
+        facts = plan.overview(kept, jobs_left, data, [each.job for each in later])
         if facts["total"]["seconds"] > LONG:
             facts["shorter"] = plan.shorter(kept, known, runs, device)
         if seconds is not None:
-            facts["schedule"] = schedule_facts(jobs_left, known, settings, devices, seconds)
+            facts["schedule"] = schedule_facts(jobs_left, known, settings, devices, seconds, later)
         if as_json:
             cells = plan.cells_of(chosen, seeds, which)
             published = [p for p in plan.published_status(cells, known) if p["table"] in {t.source for t in chosen}]
             print_json(facts | {"published": published})
         else:
-            _say_plan(facts, data, jobs or 1, device)
+            _say_plan(facts, data, settings.workers or 1, device)
         return
     places = Places(str(data), str(runs), str(results or store.FOLDER), devices)
     names = tuple(each.name for each in chosen)
     campaign = Campaign(tables=names, seeds=seeds, edition=which, only=only, device=devices[0])
-    now = partial(plan.cells_of, chosen, seeds, which, only)
-    todo = partial(plan.jobs, runs=runs, device=devices[0])
-    lists = phases(lambda: now(store.known(results)), lambda cells: todo(cells, store.known(results)))
-    outcomes = _run_all(lists, places, settings, campaign, seconds, as_json, portable)
+    todo = plan.jobs(kept, known, runs, devices[0])
+    tuned = [each for each in chosen if each.name in {cell.table for cell in kept if cell.pilots}]
+
+    def after_pilots() -> list[plan.Job]:
+        now = store.known(results)
+        return plan.jobs(plan.cells_of(tuned, seeds, which, only, now), now, runs, devices[0])
+
+    outcomes = _run(todo, after_pilots, places, settings, campaign, seconds, as_json, portable)
     if name != "all" and not as_json:
         _show(chosen, store.known(results), seeds, which, only, format, False)
     if any(o.state in ("failed", "unrecorded") for o in outcomes):
@@ -147,9 +154,9 @@ def _check(
         raise unknown("edition", edition, EDITIONS)
 
 
-def _check_engine(run: bool, engine: str, per_gpu: int, device: str) -> None:
-    if not run and (engine != "local" or per_gpu):
-        raise UserError("--engine and --per-gpu go with --run")
+def _check_engine(run: bool, plan_only: bool, engine: str, per_gpu: int, device: str) -> None:
+    if not run and not plan_only and (engine != "local" or per_gpu):
+        raise UserError("--engine and --per-gpu go with --run or --plan")
     if per_gpu < 0 or (per_gpu and not device.startswith("cuda")):
         raise UserError(
             f"--per-gpu is a number of runs that share a GPU, with --device cuda; got {per_gpu} on {device}"
@@ -179,7 +186,7 @@ def _show(
 
 
 def _say_plan(facts: dict[str, Any], data: Path, workers: int, device: str) -> None:
-    from spdebench.campaign.rates import slowdown
+    from spdebench.campaign.sharing import slowdown
 
     rows = [*facts["tables"], facts["total"]]
     print_table([{k: v for k, v in row.items() if k != "seconds"} | {"time": duration(row["seconds"])} for row in rows])
@@ -204,43 +211,19 @@ def _say_plan(facts: dict[str, Any], data: Path, workers: int, device: str) -> N
         _say_schedule(facts["schedule"])
 
 
-def _say_schedule(planned: list[dict[str, Any]]) -> None:
+def _say_schedule(planned: dict[str, Any]) -> None:
     """The runs that a budget would make, in the order in which they start."""
-    ending = [row for row in planned if row["ends"]]
     times = ("starts at", "takes")
-    print_table([{k: duration(v) if k in times else v for k, v in row.items()} for row in planned])
-    numbers = sum(int(row["numbers"]) for row in ending)
-    typer.echo(f"within the budget {len(ending)} runs would end, for {numbers} published numbers or leaderboard cells")
-
-
-def _run_all(
-    lists: Iterator[list[plan.Job]],
-    places: Places,
-    settings: RunSettings,
-    campaign: Campaign,
-    budget: float | None,
-    as_json: bool,
-    portable: Path | None,
-) -> list[RunOutcome]:
-    """Make the lists of runs one after the other, as far as the budget goes."""
-    from spdebench.campaign.deadline import FOREVER, Deadline
-
-    deadline = Deadline.after(FOREVER if budget is None else budget)
-    outcomes: list[RunOutcome] = []
-    for todo in lists:
-        left = [job.seconds for job in todo if job.status != "done"]
-        if outcomes and (not left or deadline.left < min(left)):
-            continue
-        outcomes += _run(todo, places, settings, campaign, None if budget is None else deadline.left, as_json, portable)
-    if as_json:
-        print_json({"outcomes": [{"name": o.name, "state": o.state, "message": o.message} for o in outcomes]})
-    elif portable is not None:
-        typer.echo(f"next, where the records are kept: {command(f'merge {portable}')}")
-    return outcomes
+    print_table([{k: duration(v) if k in times else v for k, v in row.items()} for row in planned["runs"]])
+    typer.echo(
+        f"within the budget, with {planned['side by side']} side by side, {len(planned['runs'])} runs would end: "
+        f"{planned['published']} published numbers and {planned['rows']} rows of leaderboards that have no run yet"
+    )
 
 
 def _run(
     todo: list[plan.Job],
+    after_pilots: Callable[[], list[plan.Job]],
     places: Places,
     settings: RunSettings,
     campaign: Campaign,
@@ -248,30 +231,53 @@ def _run(
     as_json: bool,
     portable: Path | None,
 ) -> list[RunOutcome]:
-    """Make what is missing; one line per run."""
+    """Make what is missing, as far as the budget goes; one line per run."""
+    from spdebench.campaign.needs import Needs
     from spdebench.campaign.run import fill_missing
 
     left = [j for j in todo if j.status != "done"]
     if not as_json:
         within = f", at most {duration(budget)} now" if budget else ""
-        cost = duration(sum(j.seconds for j in left) / (settings.workers or 1))
-        typer.echo(f"{len(todo) - len(left)} runs are done, {len(left)} to make, about {cost}{within}")
+        needs, workers = Needs({}, settings.runs_per_gpu(len(places.devices))), settings.workers or 1
+        cost = duration(sum(needs.seconds(j, places.devices[0]) for j in left) / workers)
+        beside = f" with {workers} side by side" if workers > 1 else ""
+        typer.echo(f"{len(todo) - len(left)} runs are done, {len(left)} to make, about {cost}{beside}{within}")
+        if left and places.devices[0].startswith("cuda") and workers > len(places.devices) and not shares_gpu_well():
+            typer.echo("runs on one GPU take turns without NVIDIA's multi-process service: nvidia-cuda-mps-control -d")
     with Progress(len(left), "runs", enabled=settings.progress) as bar:
 
         def report(outcome: RunOutcome) -> None:
             bar.advance()
             if not as_json and outcome.state != "left":
-                typer.echo(f"{bar.done}/{len(left)} {_line(outcome)}")
+                typer.echo(f"{bar.done}/{max(len(left), bar.done)} {_line(outcome)}")
 
         outcomes = fill_missing(
-            todo, places, settings, budget=budget, report=report, campaign=campaign, portable=portable
+            todo,
+            places,
+            settings,
+            budget=budget,
+            report=report,
+            campaign=campaign,
+            portable=portable,
+            after_pilots=after_pilots,
         )
+    if as_json:
+        print_json({"outcomes": [{"name": o.name, "state": o.state, "message": o.message} for o in outcomes]})
+        return outcomes
     states = Counter(o.state for o in outcomes)
-    if left and not as_json:
+    if left:
         typer.echo(", ".join(f"{n} {state}" for state, n in states.items()))
         if states["paused"] or states["left"]:
             typer.echo("the budget is used up; the same command continues")
+    if portable is not None:
+        typer.echo(f"next, where the records are kept: {command(f'merge {portable}')}")
     return outcomes
+
+
+def shares_gpu_well() -> bool:
+    """Whether NVIDIA's multi-process service runs here; without its command there is nothing to advise."""
+    folder = Path(os.environ.get("CUDA_MPS_PIPE_DIRECTORY", "/tmp/nvidia-mps"))
+    return shutil.which("nvidia-cuda-mps-control") is None or (folder / "control").exists()
 
 
 def _line(outcome: RunOutcome) -> str:

@@ -6,13 +6,15 @@ from collections.abc import Callable, Generator, Iterator, Sequence
 from typing import Any, Protocol, TypeVar
 
 from spdebench.engines import local, on_ray
-from spdebench.engines.need import Need, Needs, longest_first
+from spdebench.engines.need import Needs, Pair, longest_first
 from spdebench.errors import UserError, unknown
 
 Unit = TypeVar("Unit")
 Result = TypeVar("Result")
 Lost = Callable[[Any, str], Any]
 """Returns a result for a unit whose workers died repeatedly, from the unit and the reason."""
+More = Callable[[], Sequence[Pair]]
+"""Returns the units that have become possible since the last call; an engine calls it after each result."""
 
 
 class Engine(Protocol):
@@ -20,7 +22,7 @@ class Engine(Protocol):
     die."""
 
     def __call__(
-        self, work: Callable[[Any], Any], units: Sequence[tuple[Any, Need]], workers: int | None, lost: Lost
+        self, work: Callable[[Any], Any], units: Sequence[Pair], workers: int | None, lost: Lost, more: More | None
     ) -> Iterator[Any]: ...
 
 
@@ -49,16 +51,19 @@ def run(
     engine: str = "local",
     needs: Needs = None,
     lost: Callable[[Unit, str], Result] | None = None,
+    more: Callable[[], Sequence[Unit]] | None = None,
 ) -> Generator[Result, None, None]:
     """Yield results of ``work(unit)`` as they arrive, the longest units first; each worker computes with one thread.
 
     ``workers`` is the number of units at a time; by default one on this machine, and on a cluster what its resources
     allow. If a worker is killed, its unit is run again. If that happens several times, ``lost`` makes the result of the
     unit; without ``lost`` an error is raised when all other units are done. An error of ``work`` ends everything.
+    ``more`` is asked after each result for units that have become possible; they take their place in the order.
     """
     chosen = check_engine(engine)
     check_workers(workers)
-    return _collected(chosen, work, longest_first(units, needs), workers, lost)
+    pairs = longest_first(units, needs)
+    return _collected(chosen, work, pairs, workers, lost, (lambda: longest_first(more(), needs)) if more else None)
 
 
 class _Gone:
@@ -71,14 +76,15 @@ class _Gone:
 def _collected(
     engine: Engine,
     work: Callable[[Any], Any],
-    units: Sequence[tuple[Any, Need]],
+    units: Sequence[Pair],
     workers: int | None,
     lost: Lost | None,
+    more: More | None,
 ) -> Generator[Any, None, None]:
     gone: list[str] = []
     if not units:
         return
-    for result in engine(work, units, workers, lost or (lambda unit, reason: _Gone(reason))):
+    for result in engine(work, units, workers, lost or (lambda unit, reason: _Gone(reason)), more):
         if isinstance(result, _Gone):
             gone.append(result.reason)
         else:

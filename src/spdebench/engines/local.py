@@ -17,7 +17,7 @@ from typing import Any, cast
 
 from spdebench.engines import workers as worker
 from spdebench.engines.memory import free_memory
-from spdebench.engines.need import Need
+from spdebench.engines.need import Need, Pair, in_order
 
 SHARED = 2  # worker deaths after which a unit that was running is run while no other unit runs
 LOOK = 5.0  # seconds between two checks of the heartbeats of the workers
@@ -27,15 +27,23 @@ ATTEMPTS = 4  # worker deaths after which the unit is given up
 
 def run(
     work: Callable[[Any], Any],
-    units: Sequence[tuple[Any, Need]],
+    units: Sequence[Pair],
     workers: int | None,
     lost: Callable[[Any, str], Any],
+    more: Callable[[], Sequence[Pair]] | None = None,
 ) -> Iterator[Any]:
     """Run the units in this process if there is one worker, otherwise in a pool of processes."""
-    count = min(workers or 1, len(units))
+    count = workers or 1 if more else min(workers or 1, len(units))
     if count == 1:
-        return (work(unit) for unit, _ in units)
-    return _Pool(work, list(units), count, lost).results()
+        return _one_by_one(work, units, more or tuple)
+    return _Pool(work, list(units), count, lost, more or tuple).results()
+
+
+def _one_by_one(work: Callable[[Any], Any], units: Sequence[Pair], more: Callable[[], Sequence[Pair]]) -> Iterator[Any]:
+    waiting = list(units)
+    while waiting:
+        yield work(waiting.pop(0)[0])
+        waiting = in_order([*waiting, *more()])
 
 
 @dataclass
@@ -67,11 +75,12 @@ class _Pool:
     def __init__(
         self,
         work: Callable[[Any], Any],
-        units: list[tuple[Any, Need]],
+        units: list[Pair],
         workers: int,
         lost: Callable[[Any, str], Any],
+        more: Callable[[], Sequence[Pair]],
     ) -> None:
-        self.work, self.units, self.lost = work, units, lost
+        self.work, self.units, self.lost, self.more = work, units, lost, more
         self.waiting = list(range(len(units)))
         self.flying: dict[Future[Any], int] = {}
         self.deaths: Counter[int] = Counter()
@@ -97,6 +106,8 @@ class _Pool:
                 if time.monotonic() >= self.looked + LOOK:
                     self._kill_silent()
                 yield from self._landed(done)
+                if done:
+                    self._take(self.more())
         except Exception:
             raise  # an error of a unit: the others that run are allowed to end
         except BaseException:  # an interrupt, or the caller wants no more results
@@ -104,6 +115,13 @@ class _Pool:
             raise
         finally:
             self._shut_down()
+
+    def _take(self, new: Sequence[Pair]) -> None:
+        """Units that have become possible, in their place among those that wait."""
+        if new:
+            self.waiting += range(len(self.units), len(self.units) + len(new))
+            self.units += new
+            self.waiting.sort(key=lambda index: (self.units[index][1].rank, -self.units[index][1].seconds))
 
     def _shut_down(self) -> None:
         """Wait until the workers have ended; those that have stopped are killed."""

@@ -28,7 +28,14 @@ Needs = Need | Callable[[Any], Need] | None
 """The same need for all units, a function of the unit, or None if nothing is known."""
 
 
-def longest_first(units: Sequence[Unit], needs: Needs) -> list[tuple[Unit, Need]]:
-    """Units with their needs, in the order in which they start; equal ones keep their order."""
-    pairs = [(unit, needs(unit) if callable(needs) else needs or Need()) for unit in units]
+Pair = tuple[Any, Need]
+
+
+def in_order(pairs: Sequence[Pair]) -> list[Pair]:
+    """Units with their needs in the order in which they start; equal ones keep their order."""
     return sorted(pairs, key=lambda pair: (pair[1].rank, -pair[1].seconds))
+
+
+def longest_first(units: Sequence[Unit], needs: Needs) -> list[tuple[Unit, Need]]:
+    """The units with their needs, in the order in which they start."""
+    return in_order([(unit, needs(unit) if callable(needs) else needs or Need()) for unit in units])

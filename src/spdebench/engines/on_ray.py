@@ -19,7 +19,7 @@ from typing import Any
 
 from spdebench.engines import signs
 from spdebench.engines.memory import keep_freed_memory
-from spdebench.engines.need import Need
+from spdebench.engines.need import Need, Pair, in_order
 from spdebench.errors import UserError, needs_extra
 from spdebench.registry import FILES
 
@@ -40,14 +40,15 @@ def require() -> None:
 
 def run(
     work: Callable[[Any], Any],
-    units: Sequence[tuple[Any, Need]],
+    units: Sequence[Pair],
     workers: int | None,
     lost: Callable[[Any, str], Any],
+    more: Callable[[], Sequence[Pair]] | None = None,
 ) -> Iterator[Any]:
     """Yield results as they arrive; an interrupt cancels the units that run."""
     ray = _import()
     with _connected(ray, workers):
-        yield from _Submitted(ray, work, units, workers, lost).results()
+        yield from _Submitted(ray, work, units, workers, lost, more or tuple).results()
 
 
 class _Submitted:
@@ -57,12 +58,14 @@ class _Submitted:
         self,
         ray: Any,
         work: Callable[[Any], Any],
-        units: Sequence[tuple[Any, Need]],
+        units: Sequence[Pair],
         workers: int | None,
         lost: Callable[[Any, str], Any],
+        more: Callable[[], Sequence[Pair]],
     ) -> None:
-        self.ray, self.work, self.lost = ray, work, lost
+        self.ray, self.work, self.lost, self.more = ray, work, lost, more
         self.waiting = list(reversed(units))
+        self.submitted = 0
         self.flying: dict[Any, tuple[int, Any]] = {}  # reference -> number and unit
         self.workers = workers
         self.missed = 0  # checks since the cluster has answered
@@ -99,13 +102,16 @@ class _Submitted:
                 done, _ = self.ray.wait(list(self.flying), num_returns=1, timeout=LOOK)
                 for reference in done:
                     yield self._landed(reference, self.flying.pop(reference)[1])
+                    if new := self.more():
+                        self.waiting = in_order([*reversed(self.waiting), *new])[::-1]
         finally:
             if not self.missed:
                 self._cancel()
                 self.watch.end()
 
     def _submit(self, unit: Any, need: Need) -> None:
-        number = len(self.waiting)
+        self.submitted += 1
+        number = self.submitted
         options = self.always | self._asked(need)
         reference = self.remote.options(**options).remote(self.work, unit, self.watch.signs, number, LOOK / 2)
         self.flying[reference] = (number, unit)

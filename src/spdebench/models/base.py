@@ -75,7 +75,6 @@ class OperatorModel(nn.Module):
     any_grid: ClassVar[bool] = False  # it can predict on a grid other than that of the training data
     any_horizon: ClassVar[bool] = False  # it can predict more frames than the training data have, at the same interval
     trainable: ClassVar[bool] = True  # False: calibrate fits the model, without gradient steps
-    fills_gpu: ClassVar[bool] = False  # training keeps a GPU busy: simultaneous runs on one GPU gain nothing
     streams: ClassVar[bool] = (
         False  # fitted by calibrate_stream, chunk by chunk, so that the data need not fit into memory
     )

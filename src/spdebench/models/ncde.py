@@ -72,7 +72,6 @@ class NCDE(PathModel, name="ncde"):
     """
 
     title = "NCDE"
-    fills_gpu = True
     config_class = NCDEConfig
 
     def __init__(self, setting: Setting, config: NCDEConfig) -> None:

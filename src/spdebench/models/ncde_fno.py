@@ -208,7 +208,6 @@ class NCDEFNO(DrivenModel, name="ncde-fno"):
     """
 
     title = "NCDE-FNO"
-    fills_gpu = True
     config_class = NCDEFNOConfig
     any_grid = True
     any_horizon = True

@@ -48,13 +48,25 @@ def test_one_seed_of_everything_first_or_simply_the_longest(jobs):
 
 
 def test_with_a_budget_those_first_that_give_most_for_their_time(jobs):
-    """30, 17, 10 (no number counts as a tenth) and 9 seconds a number."""
+    """30, 17, 100 (no number counts as a hundredth) and 9 seconds a number."""
     job = next(j for j in jobs if j.trained and not j.seed)
-    assert job.numbers == sum(job.spec in c.runs and c.published is not None for c in tiny_table().cells(2))
+    lines = {line for c in tiny_table().cells(2) if job.spec in c.runs for line in c.published_keys}
+    assert job.gives == lines and job.numbers == len(lines)
     offers = [(30.0, 1), (100.0, 6), (1.0, 0), (9.0, 1)]
-    made = [dataclasses.replace(job, seconds=s, numbers=n) for s, n in offers]
+    made = [dataclasses.replace(job, seconds=s, gives=frozenset(range(n))) for s, n in offers]
     order = sorted(made, key=Needs({}, thrifty=True).rank)
-    assert [(j.seconds, j.numbers) for j in order] == [(9.0, 1), (1.0, 0), (100.0, 6), (30.0, 1)]
+    assert [(j.seconds, j.numbers) for j in order] == [(9.0, 1), (100.0, 6), (30.0, 1), (1.0, 0)]
     later = next(j for j in jobs if j.trained and j.seed)
     rank = Needs({}, thrifty=True).rank
-    assert rank(dataclasses.replace(later, seconds=0.1, numbers=9)) > rank(order[-1])  # another seed comes after all
+    assert rank(dataclasses.replace(later, seconds=0.1)) > rank(order[-1])  # another seed comes after all
+
+
+def test_a_gpu_is_filled_by_one_command():
+    """Twelve runs a GPU, or as many as told, and no more than there are cores; a processor has one."""
+    plain = RunSettings()
+    assert plain.for_devices(["cpu"], 16).workers is None and plain.for_devices(["cuda"]).workers == 12
+    assert plain.for_devices(["cuda:0", "cuda:1"], 16).workers == 16 and plain.for_devices(["cuda"], 2).workers == 2
+    told = RunSettings(per_gpu=3).for_devices(["cuda:0", "cuda:1"], 2)
+    assert told.workers == 6 and told.runs_per_gpu(2) == 3
+    assert RunSettings(workers=5).for_devices(["cuda"], 2).workers == 5
+    assert RunSettings(engine="ray").for_devices(["cuda"], 64).workers is None

@@ -14,11 +14,11 @@ from spdebench.campaign import one_run, plan, portable, schedule
 from spdebench.campaign.deadline import Deadline
 from spdebench.campaign.needs import Needs, RunSettings
 from spdebench.campaign.one_run import Places
-from spdebench.campaign.rates import slowdown
 from spdebench.campaign.run import fill_missing
+from spdebench.campaign.sharing import slowdown
 from spdebench.errors import UserError
 from spdebench.records import store
-from spdebench.training import Fit
+from spdebench.training import Fit, Paused
 from tiny_tables import tiny_table
 
 
@@ -118,18 +118,48 @@ def test_a_large_model_only_starts_if_it_can_end(tmp_path, monkeypatch):
 
 
 def test_a_budget_is_scheduled_by_numbers_per_second(tmp_path):
+    """Two runs of 10 and 20 seconds, the longer with three numbers; only runs that end are made."""
     cells = tiny_table().cells(1)
     jobs = [
-        dataclasses.replace(job, seconds=10.0 * (k + 1), numbers=3 * (k == 1))
+        dataclasses.replace(job, seconds=10.0 * (k + 1), gives=frozenset(range(3 * k)))
         for k, job in enumerate(todo(plan.only(cells, "deeponet"), places(tmp_path)))
     ]
     needs = Needs({}, 2, thrifty=True)
-    one = schedule.schedule(jobs, needs, 1, 25.0)
+    one = schedule.schedule(jobs, needs, 1, 35.0)
     assert [s.job.numbers for s in one] == [3, 0] and [s.start for s in one] == [0.0, 20.0]
-    both = schedule.schedule(jobs, needs, 2, 25.0, "cuda")
+    assert [s.job.numbers for s in schedule.schedule(jobs, needs, 1, 15.0)] == [0]  # the other cannot end
+    both = schedule.schedule(jobs, needs, 2, 35.0, "cuda")
     assert [s.start for s in both] == [0.0, 0.0] and both[0].seconds == pytest.approx(20.0 * slowdown(2))
-    rows = schedule.schedule_facts(jobs, {}, RunSettings(workers=2), ["cuda"], 25.0)
-    assert [row["ends"] for row in rows] == [False, True]
+    facts = schedule.schedule_facts(jobs, {}, RunSettings(workers=2), ["cuda"], 35.0)
+    assert [row["numbers"] for row in facts["runs"]] == [3, 0] and facts["published"] == 3 and facts["rows"] == 0
+
+
+def test_a_run_that_waits_for_pilots_is_scheduled_after_them(tmp_path):
+    first, second = todo(plan.only(tiny_table().cells(1), "deeponet"), places(tmp_path))
+    pilot = dataclasses.replace(first, seconds=10.0, pilot=True, gives=frozenset([1]))
+    run = dataclasses.replace(second, seconds=10.0, gives=frozenset([1]))
+    waits = [plan.Waiting(run, frozenset([first.spec.digest]))]
+    made = schedule.schedule([pilot], Needs({}, thrifty=True), 2, 25.0, waiting=waits)
+    assert [(s.job.pilot, s.start) for s in made] == [(True, 0.0), (False, 10.0)]
+    assert schedule.schedule_facts([pilot], {}, RunSettings(), ["cpu"], 15.0, waits)["published"] == 0
+
+
+def test_what_cannot_end_comes_after_what_can(tmp_path, monkeypatch):
+    """With a budget: 100 seconds are too long, 1 second is not; the long run is begun at last and paused."""
+    where = places(tmp_path)
+    jobs = todo(plan.only(tiny_table().cells(1), "deeponet"), where)
+    long = dataclasses.replace(jobs[0], seconds=100.0, gives=frozenset(range(99)))
+    short = dataclasses.replace(jobs[1], seconds=1.0, gives=frozenset())
+    begun = []
+
+    def make(unit):
+        begun.append(unit.spec.name)
+        raise Paused
+
+    monkeypatch.setattr(one_run, "_make", make)
+    assert Needs({}, thrifty=True).ordered([short, long]) == [long, short]
+    fill_missing([long, short], where, budget=50)
+    assert begun == [short.spec.name, long.spec.name]
 
 
 def test_on_the_command_line(stopped, tmp_path, capsys):

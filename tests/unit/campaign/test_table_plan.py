@@ -4,16 +4,23 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import statistics
+from pathlib import Path
 
 import pytest
 
+from estimates import ratios
 from measure_rates import cases
 from spdebench.campaign import plan
-from spdebench.campaign.rates import Rates, volume
+from spdebench.campaign.rates import START, STEP, Rates, training_part, volume, work
+from spdebench.campaign.sharing import shared_by, slowdown
 from spdebench.errors import UserError
 from spdebench.paper.catalogue import table
+from spdebench.records import store
 from spdebench.spec import canonical_json
 from tiny_tables import made_up
+
+ROOT = Path(__file__).resolve().parents[3]
 
 
 def test_each_run_is_planned_once_with_all_that_is_needed(tiny):
@@ -57,9 +64,9 @@ def test_cost_is_measured(tiny):
     assert size == pytest.approx(28 * 11 * 16 / 1e6)
     record = made_up(one, 0.1, epochs=2, training_seconds=10.0)  # 2 of 3 epochs
     rates = Rates({one.digest: record}, "cpu")
-    assert rates.seconds(other) == pytest.approx(10.0)
+    assert rates.seconds(other) == pytest.approx(START + 10.0)
     assert rates.epochs(other) == pytest.approx(2.0)
-    assert Rates({one.digest: record}, "cuda").seconds(other) != pytest.approx(10.0)
+    assert Rates({one.digest: record}, "cuda").seconds(other) != pytest.approx(START + 10.0)
 
 
 def test_every_model_of_the_bank_has_a_committed_rate():
@@ -78,7 +85,7 @@ def test_a_committed_rate_holds_for_its_configuration(tiny, monkeypatch):
     rows = [row | {"seconds": "2", "config": ""}, row | {"seconds": "20", "config": canonical_json(wide.config)}]
     monkeypatch.setattr("spdebench.campaign.rates._committed", lambda: rows)
     rates = Rates({}, "cpu")
-    assert rates.seconds(wide) == pytest.approx(10 * rates.seconds(one))
+    assert rates.seconds(wide) - START == pytest.approx(10 * (rates.seconds(one) - START))
     monkeypatch.setattr("spdebench.campaign.rates._committed", lambda: rows[1:])
     assert Rates({}, "cpu").seconds(one) == pytest.approx(rates.seconds(wide))  # better than nothing
 
@@ -116,10 +123,22 @@ def test_only(tiny):
         *((c.model, c.column) for c in cells if c.model == "mean"),
     }  # words of one pattern must all fit
     assert plan.only(cells, "") == cells
-    with pytest.raises(
-        UserError, match="no row matches 'nothing'; the models here are deeponet, mean, linear, trees, step, solver"
-    ):
-        plan.only(cells, "nothing")
+    rest = "the models here are deeponet, mean, linear, trees, step, solver, the equations phi41"
+    with pytest.raises(UserError, match=f"no row matches 'xyz'; {rest}"):
+        plan.only(cells, "xyz")
+    with pytest.raises(UserError, match=f"no row matches 'mean deeponit'; did you mean 'deeponet'\\? {rest}"):
+        plan.only(cells, "mean deeponit")
+
+
+def test_a_word_of_only_is_a_name_or_begins_a_word(tiny):
+    first, *rest = tiny.cells(1)
+    cells = [dataclasses.replace(first, row="a dense ensemble"), *rest]
+    assert plan.only(cells, "ens") == plan.only(cells, "dense ens") == cells[:1]
+    assert plan.only(cells, "phi41") == cells  # an equation
+    assert {c.column for c in plan.only(cells, "j=4")} == {"J=4"}
+    for inside in ("nse", "sembl"):
+        with pytest.raises(UserError, match=f"no row matches '{inside}'"):
+            plan.only(cells, inside)
 
 
 def test_runs_that_shared_a_device_count_for_epochs_but_not_for_rates(tiny):
@@ -127,7 +146,45 @@ def test_runs_that_shared_a_device_count_for_epochs_but_not_for_rates(tiny):
     record = made_up(one, 0.1, epochs=2, training_seconds=1e6, shared_device=True)
     rates, none = Rates({one.digest: record}, "cpu"), Rates({}, "cpu")
     assert rates.epochs(one) == pytest.approx(2.0)
-    assert rates.seconds(one) / rates.epochs(one) == pytest.approx(none.seconds(one) / none.epochs(one))
+    found, wanted = ((r.seconds(one) - START) / r.epochs(one) for r in (rates, none))
+    assert found == pytest.approx(wanted)
+
+
+def on_gpu(run, start: str, seconds: float, **fields):
+    """A made-up record of a run on a GPU that began at this time of a day."""
+    provenance = {"device": "cuda: NVIDIA X", "started": f"2026-01-01T{start}+00:00"}
+    return made_up(run, 0.1, epochs=3, training_seconds=seconds, provenance=provenance, **fields)
+
+
+def test_runs_that_shared_a_gpu_count_with_their_time_alone(tiny):
+    """Two runs overlap for half of the first and all of the second; a third has the GPU to itself."""
+    one, other, third, *_ = (j.spec for j in plan.jobs(plan.only(tiny.cells(3), "deeponet"), {}))
+    made = [on_gpu(one, "10:00:00", 60.0), on_gpu(other, "10:00:30", 30.0), on_gpu(third, "11:00:00", 10.0)]
+    records = {record.digest: record for record in made}
+    assert [shared_by(records)[r.digest] for r in made] == pytest.approx([1.5, 2.0, 1.0])
+    beside = {other.digest: on_gpu(other, "10:00:30", 30.0, shared_device=True), one.digest: made[0]}
+    alone = {third.digest: on_gpu(third, "11:00:00", 30.0 / slowdown(2))}
+    ratio = Rates(beside | alone, "cuda").misjudged(beside[other.digest])
+    rates = sorted([60.0 / slowdown(1.5), 30.0 / slowdown(2)])  # of the two that it is compared with
+    assert ratio == pytest.approx((START + 30.0) / (START + slowdown(2) * sum(rates) / 2))
+
+
+def test_on_a_gpu_steps_cost_time_and_not_only_numbers(tiny):
+    """Small batches take longer; on a processor the numbers alone count."""
+    run = plan.jobs(plan.only(tiny.cells(1), "deeponet"), {})[0].spec
+    samples, numbers = training_part(run.datasets, run.task)
+    assert (samples, numbers) == (28, pytest.approx(28 * 11 * 16 / 1e6))
+    assert work(samples, numbers, {"batch": 20}, "cpu") == numbers
+    assert work(samples, numbers, {"batch": 20}, "cuda:1") == pytest.approx(numbers + 2 * STEP)
+    assert work(samples, numbers, {"batch": 1, "loss": "energy", "draws": 3}, "cuda") == 3 * (numbers + 28 * STEP)
+
+
+@pytest.mark.parametrize("device", ["cuda", "cpu"])
+def test_half_of_the_recorded_runs_took_the_estimated_time_within_a_factor_of_two(device):
+    """Each estimate is made without the run's own record; `benchmarks/estimates.py` prints the figures by model."""
+    found = ratios(store.read(ROOT / "results"), device)
+    low, middle, high = statistics.quantiles(found["all"], n=4)
+    assert len(found["all"]) > 100 and 0.5 < low < 1.25 and 0.8 < middle < 1.25 and 0.8 < high < 2
 
 
 def test_a_long_plan_names_requests_that_take_less():

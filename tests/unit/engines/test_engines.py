@@ -44,6 +44,13 @@ def test_smaller_ranks_first_and_of_one_rank_the_longest():
     assert list(engines.run(str.upper, [])) == []
 
 
+def test_units_that_have_become_possible_take_their_place_among_the_others():
+    new = [["y"], [], ["z"]]
+    needs = {each: Need(rank=(place,)) for place, each in enumerate("aybz")}
+    found = engines.run(str.upper, list("ab"), needs=needs.__getitem__, more=lambda: new.pop(0) if new else [])
+    assert list(found) == list("AYBZ")
+
+
 def test_an_error_in_this_process_is_the_units_own():
     with pytest.raises(UserError, match="1 is not wanted here"):
         list(engines.run(engine_units.refuses, [1, 2]))
@@ -88,7 +95,9 @@ def test_free_memory_is_some_of_the_machines():
 
 
 def test_a_killed_worker_costs_nothing_but_time(tmp_path):
-    found = list(engines.run(engine_units.dies_once, [(str(tmp_path), k) for k in range(6)], 2))
+    *first, last = [(str(tmp_path), k) for k in range(6)]
+    later = [[last]]  # which becomes possible when one has ended
+    found = list(engines.run(engine_units.dies_once, first, 2, more=lambda: later.pop() if later else []))
     assert sorted(found) == list(range(6))  # none lost, none doubled
     assert (tmp_path / "3").read_text() == "xx" and (tmp_path / "5").read_text() == "x"
 

@@ -9,9 +9,12 @@ import pytest
 from tests.tiny_tables import made_up, tiny_table
 
 from spdebench.campaign import plan
-from spdebench.campaign.phases import phases
+from spdebench.campaign.one_run import Places
+from spdebench.campaign.rates import ONCE
+from spdebench.campaign.run import fill_missing
 from spdebench.paper import base, fill
 from spdebench.paper.base import PILOT_EPOCHS, Table
+from spdebench.records import store
 
 RATES = (1e-4, 1e-3, 1e-2)
 
@@ -57,24 +60,9 @@ def test_a_cell_whose_rate_is_not_chosen_has_no_number(tuned):
     assert shown and all(e.mean is None and e.missing for e in shown)
 
 
-def test_phases_make_the_pilots_of_a_group_and_then_its_runs(tuned):
-    """Each list is computed from the records that the one before has left; shifts wait for the final run."""
-    known: dict = {}
-    seen = []
-    for todo in phases(lambda: tuned.cells(1, records=known), lambda cells: plan.jobs(cells, known)):
-        left = [job for job in todo if job.status != "done"]
-        seen.append([(j.spec.options["epochs"], j.spec.options["lr"]) for j in left if j.spec.model == "deeponet"])
-        assert not any(job.shifts for job in left if job.trained and job.spec.options["epochs"] == PILOT_EPOCHS)
-        for job in left:
-            known[job.spec.digest] = made_up(job.spec, getattr(job.spec, "options", {}).get("lr", 0.1))
-    pilots = [(PILOT_EPOCHS, rate) for rate in RATES]
-    assert seen[0] == [*pilots, *pilots] and seen[1] == [(3, 1e-4)] * 2  # two truncations
-    assert sum(map(len, seen[:2])) == 8 and not any(rate != 1e-4 for each in seen[2:] for _, rate in each)
-
-
 def test_a_plan_counts_the_runs_that_wait_for_pilots(tuned, tmp_path):
     cells = tuned.cells(2)
-    todo, later = plan.jobs(cells, {}), plan.waiting(cells, {})
+    todo, later = plan.jobs(cells, {}), [each.job for each in plan.waiting(cells, {})]
     total = plan.overview(cells, todo, tmp_path, later)["total"]
     assert {j.spec.model for j in later} == {"deeponet"} and {j.spec.options["epochs"] for j in later} == {3}
     assert total["waiting"] == len(later) == 4 and total["runs"] == len(todo) + 4  # two truncations, two seeds
@@ -82,10 +70,33 @@ def test_a_plan_counts_the_runs_that_wait_for_pilots(tuned, tmp_path):
     assert not plan.waiting(tiny_table().cells(2), {})
 
 
-def test_a_group_keeps_its_place_when_its_pilots_are_done(tuned):
-    known = {run.digest: made_up(run, 0.1) for c in tuned.cells(1) if "J=4" in c.label for run in c.pilots}
-    groups = list(dict.fromkeys(c.group for c in tuned.cells(1)))
-    table = dataclasses.replace(tuned, wants=tuple(w for w in tuned.wants if w.model == "deeponet"))
-    first = next(phases(lambda: table.cells(1, records=known), lambda cells: plan.jobs(cells, known)))
-    wanted = {run.digest for c in table.cells(1, records=known) if c.group == groups[0] for run in c.next_runs}
-    assert {job.spec.digest for job in first} == wanted
+def test_pilots_cost_what_comes_after_them_too(tuned):
+    """Their numbers are there when all pilots and the run have been made; without a budget a group comes as a whole."""
+    cells = tuned.cells(1)
+    pilots = [job for job in plan.jobs(cells, {}) if job.pilot]
+    cell = next(c for c in cells if c.pilots)
+    (three,) = {job.chain for job in pilots if job.spec in cell.pilots}
+    (run,) = {w.job.seconds for w in plan.waiting(cells, {}) if w.job.spec in cell.runs}
+    shifts = sum(1 for c in cells if c.shift is not None and c.runs == cell.runs)
+    assert three == pytest.approx(sum(j.seconds for j in pilots if j.spec in cell.pilots) + run - ONCE * shifts)
+    groups = list(dict.fromkeys(c.group for c in cells))
+    for job in pilots:
+        assert job.group == min(groups.index(c.group) for c in cells if job.spec in c.pilots)
+
+
+def test_a_run_joins_the_campaign_when_its_pilots_have_ended(tuned, tmp_path):
+    """One command, one pool: three pilots, then the run with the rate that they have chosen."""
+    where = Places(*(str(tmp_path / name) for name in ("data", "runs", "results")))
+
+    def jobs() -> list[plan.Job]:
+        known = store.read(where.results)
+        cells = [c for c in tuned.cells(1, records=known) if (c.model, c.column, c.part) == ("deeponet", "J=4", "test")]
+        return plan.jobs([c for c in cells if c.group.startswith("xi")], known, where.runs)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(base, "PILOT_EPOCHS", 1)
+        outcomes = fill_missing(jobs(), where, after_pilots=jobs)
+        assert {o.state for o in outcomes} == {"added"} and all(job.status == "done" for job in jobs())
+    best = min(outcomes[:3], key=lambda o: o.record.val).record.options["lr"]
+    assert [o.record.options["epochs"] for o in outcomes] == [1, 1, 1, 3]
+    assert outcomes[-1].record.options["lr"] == best
