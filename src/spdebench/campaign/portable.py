@@ -132,7 +132,12 @@ def _unfinished(place: Path) -> Iterator[tuple[RunSpec, list[dict[str, Any]], Pa
             raise UserError(f"{place / UNFINISHED}: {name} is damaged; export the folder again") from None
         if spec.name != name or file not in (f"{name}.last.safetensors", f"{name}.best.safetensors"):
             raise UserError(f"{place / UNFINISHED}: {name} is not the run {spec.name}; export the folder again")
-        checkpoints.load(place / file, spec.digest)  # raises if it is damaged or belongs to another run
+        try:
+            checkpoints.load(place / file, spec.digest)
+        except (UserError, OSError):  # it is damaged, missing or of another run
+            raise UserError(
+                f"{place / file} is damaged or missing; nothing was merged, copy the folder again"
+            ) from None
         yield spec, log, place / file
 
 

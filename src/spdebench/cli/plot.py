@@ -146,7 +146,13 @@ def _paper(name: str, path: Path, results: Path | None, runs: Path, dark: bool) 
     from spdebench.report.paper_figures import FIGURES
     from spdebench.report.style import darkened
 
-    drawn = FIGURES[name](fill(find(name), store.known(results)), lambda run: runs / run.name)
+    filled = fill(find(name), store.known(results))
+    drawn = FIGURES[name](filled, lambda run: runs / run.name)
+    if drawn.figure is None and filled.done:
+        raise UserError(
+            f"{name} shows fields, which records do not contain, and {runs} lacks its run; train it again, with "
+            f"a folder of records that does not have it: '{command(f'table {name} --run --seeds 1 --results again')}'"
+        )
     if drawn.figure is None:
         raise UserError(f"there are no runs of {name} yet; make them with '{command(f'table {name} --run')}'")
     report.save(darkened(drawn.figure) if dark else drawn.figure, path)

@@ -96,13 +96,14 @@ def _by_reason(found: Sequence[PublishedComparison]) -> list[tuple[str, str, lis
 
 
 def _why(above: Sequence[PublishedComparison]) -> list[str]:
-    """One line per reason for numbers above the published ones: its first sentence, and how many they are."""
+    """One line per reason for numbers above the published ones: the beginning of its text, and how many they are."""
     if not above:
         return []
     rows = []
     for verdict, reason, cells in _by_reason(above):
         models = ", ".join(dict.fromkeys(c.entry.cell.row for c in cells))
-        first = re.split(r"(?<!s\.d)\. ", " ".join(reason.split()))[0].rstrip(".")
+        first = re.split(r"(?<!s\.d)\. |[:;] ", " ".join(reason.split()))[0]
+        first = first if first.endswith("s.d.") else first.rstrip(".")
         rows.append([str(len(cells)), verdict.lower(), models, first])
     return ["Why numbers lie above the published ones (details below):", md_table(["numbers", "", "rows", "why"], rows)]
 

@@ -100,7 +100,7 @@ def test_a_damaged_folder_is_one_line_and_adds_nothing(stopped, tmp_path, damage
     else:
         (folder / portable.RECORDS).unlink()
     (folder / portable.UNFINISHED).write_text(json.dumps(entries))
-    with pytest.raises(UserError):
+    with pytest.raises(UserError, match="copy the folder again" if damage == "checkpoint" else None):
         portable.merge(folder, tmp_path / "results", tmp_path / "runs")
     assert not list(tmp_path.glob("results/*")) and not (tmp_path / "runs").exists()
 

@@ -214,6 +214,14 @@ def test_the_verb_draws_each(made, small, tmp_path, name, capsys):
     assert str(out) in capsys.readouterr().out and out.stat().st_size > 20_000
 
 
+def test_fields_that_only_the_folder_of_a_run_holds(made, small, tmp_path, capsys):
+    """Its record exists, so that the plain command would make nothing."""
+    places = ("--results", str(made / "results"), "--runs", str(tmp_path))
+    assert run("plot", "nse-evolution", *places, "--out", str(tmp_path / "a.png")) == 2
+    error = capsys.readouterr().err
+    assert "records do not contain" in error and "table nse-evolution --run --seeds 1 --results again" in error
+
+
 @pytest.mark.parametrize(
     ("words", "said"),
     [
