@@ -61,5 +61,6 @@ html_show_sphinx = False
 html_theme_options = {"navigation_with_keys": True}
 mathjax_path = "mathjax/tex-svg.js"  # MathJax 3.2.2 (Apache-2.0), one file with its fonts; see _static/mathjax/LICENSE
 mathjax3_config = {"options": {"enableMenu": False}}
+highlight_language = "none"  # tables and lists in docstrings are not Python; examples say that they are
 pygments_style = "friendly"
 pygments_dark_style = "github-dark"

@@ -38,8 +38,8 @@ class Phi41(Equation, name="phi41"):
     bases: ClassVar = ("fourier", "sine", "haar")
     schemes: ClassVar = {"paper": "semi_implicit", "converged": "etdrk4"}
     remarks: ClassVar[str] = (
-        "The drift is -u^3 as the paper's text has it; the authors' code solves 3u - u^3 (mass=3). As a periodic "
-        "function x(1-x) has a kink at 0."
+        "With the default mass=0 the drift is -u^3 as in the paper's text; the authors' code solves 3u - u^3 (mass=3). "
+        "As a periodic function x(1-x) has a kink at 0."
     )
 
     def symbol(self, grid: Grid, device: torch.device | str = "cpu") -> Tensor:

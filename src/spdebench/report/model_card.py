@@ -18,20 +18,23 @@ from spdebench.report.markup import md, md_table
 from spdebench.training import Run
 from spdebench.training.share import MARK
 
+FEW_SAMPLES = 500
+"""Samples to train on below which a card says that the model is an example; problems of the core suite have 840."""
+
 
 def model_card(run: Run, licence: str = "apache-2.0", source: str = "") -> str:
     """The card of a finished run as Markdown; ``source`` is what others give to `load_model`."""
     record = run.record
     shown = ShownRun(run.name, record)
     cls = type(run.model)
-    about = (inspect.getdoc(cls) or run.spec.model).partition("\n")[0]
+    about = " ".join((inspect.getdoc(cls) or run.spec.model).partition("\n\n")[0].split())
     lines = [
         _header(run, record, licence),
         MARK,
         "",
         f"# {md(run.spec.model)} for {md(shown.datasets[0].label)}",
         "",
-        f"{md(about)} Task {md(shown.inputs)}, {record.parameters or 0:,} parameters.",
+        f"{md(about)} Task {md(shown.inputs)}{_size(record)}.",
         "",
         "## Use",
         "",
@@ -62,6 +65,11 @@ def model_card(run: Run, licence: str = "apache-2.0", source: str = "") -> str:
         "",
     ]
     return "\n".join(lines)
+
+
+def _size(record: Record) -> str:
+    """The number of parameters that gradient steps have trained, if there are any."""
+    return f", {record.parameters:,} parameters" if record.parameters else ", no parameters trained by gradient steps"
 
 
 def _word(value: str) -> str:
@@ -139,9 +147,9 @@ def _limits(run: Run, record: Record) -> list[str]:
     ]
     if record.knows_scheme:
         lines.append("- It is given the linear part of the scheme that made the data, which is unknown for real data.")
-    if _counts(run)["train"] < 1000:
+    if 0 < (samples := _counts(run)["train"]) < FEW_SAMPLES:
         lines.append(
-            "- It is small and was trained on few samples: an example to load and to test, no result of the benchmark."
+            f"- It was trained on {samples} samples only: an example to load and to test, no result of the benchmark."
         )
     return lines
 

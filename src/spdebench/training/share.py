@@ -162,7 +162,8 @@ def is_on_hub(text: str) -> bool:
 def place_of(text: str) -> hub.Place:
     """``hub:OWNER/NAME`` or ``hub:OWNER/NAME@REVISION``."""
     repo, at, revision = text.removeprefix(_ON_HUB).partition("@")
-    if not is_on_hub(text) or (at and not re.fullmatch(r"[\w./-]{1,100}", revision)):
+    named = is_on_hub(text) and re.fullmatch(r"[^/]+/[^/]+", repo)
+    if not named or (at and not re.fullmatch(r"[\w./-]{1,100}", revision)):
         raise UserError(f"a model on the hub is hub:OWNER/NAME or hub:OWNER/NAME@REVISION, got '{text}'")
     return hub.Place(repo, revision or "main", kind="model")
 

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from fake_records import EVIL, record, solver_record
+from fake_records import EVIL, dataset, record, solver_record
 from html_check import Page, check_page, table, text
 from spdebench import spec
 from spdebench.challenge import submissions
@@ -20,7 +20,7 @@ from spdebench.cli.main import main
 from spdebench.errors import UserError
 from spdebench.records import Record
 from spdebench.records.store import add
-from spdebench.report.board import listing, problems_of, rows_of, shown_runs, shown_submissions
+from spdebench.report.board import Leaderboard, listing, problems_of, rows_of, shown_runs, shown_submissions
 from spdebench.report.board.problems import LAW
 from spdebench.report.board.shown import pilots_of
 from spdebench.report.board.submitted import identity_of
@@ -98,6 +98,14 @@ def test_errors_near_the_floor_are_not_ranked_and_the_floor_is_listed_in_order(r
     assert [line["model"] for line in listing.lines(known)][:4] == ["nspde", "floor", "A small regression", "fno"]
 
 
+def test_problems_of_a_suite_and_trained_ones_come_first(records):
+    plain = record("mean", dataset(8, 0.5), 0)
+    trained = record("fno", dataset(16, 0.5), 0)
+    rows = rows_of(shown_runs({entry.digest: entry for entry in (plain, trained, *records.values())}, set()))
+    order = Leaderboard(problems_of(rows)).by_interest
+    assert [problem.rows[0].first.datasets[0].fields["truncation"] for problem in order] == [24, 16, 8]
+
+
 def test_a_model_that_knows_the_scheme_and_a_pilot_have_no_rank(records, tmp_path):
     given = ours("linear", 1e-3, config={"kernel": "generator"})
     pilot = ours("gt", 1e-2)
@@ -171,7 +179,7 @@ def test_the_command_prints_who_leads_all_rows_csv_and_json(here, capsys):
     first = next(line for line in out.splitlines() if line.startswith("phi41"))
     assert code == 0 and first.split()[1:5] == ["A", "small", "regression", "0.0210±1e-3"]
     code, out = command(capsys, "phi41", "--results", "r")
-    assert code == 0 and "good: hidden truth, reproduced within 2 %" in out and "1 seed (fewer than 3)" in out
+    assert code == 0 and "good: hidden truth, reproduced by us within 2 %" in out and "1 seed (fewer than 3)" in out
     assert "late: truth known to its authors, not reproduced within 2 %" in out and "the best possible" in out
     code, out = command(capsys, "all", "--results", "r", "--format", "csv")
     rows = list(csv.DictReader(io.StringIO(out)))
@@ -229,7 +237,7 @@ def test_the_site_ranks_them_together_draws_the_floor_and_shows_the_cards(record
     rows = [row for row in rows if not row[0].startswith("solver")]
     assert [row[head.index("rank")] for row in rows] == list("123456")
     first = rows[0][0].split()
-    assert " ".join(first) == "A small regression submission hidden truth reproduced within 2 %"
+    assert " ".join(first) == "A small regression submission hidden truth reproduced by us within 2 %"
     assert rows[2][0].split()[-1] == "seed" and "truth known to its authors" in rows[2][0]
     assert "../submissions/good.html" in whole.links
     assert text(whole.all("h2")[0]).startswith("core suite: phi41 (J = 24, ")

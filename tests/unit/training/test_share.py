@@ -181,6 +181,9 @@ def test_the_committed_models_are_small_and_no_results():
     assert len(MODELS) > 5 and sum(file.stat().st_size for path in MODELS for file in path.iterdir()) < 2 << 20
     results = (ROOT / "results" / "phi41.jsonl").read_text()
     assert not any(sb.open_run(path).spec.digest in results for path in MODELS)
+    for path in MODELS:  # a card describes the model in whole sentences
+        about = re.search(r"^# .*\n\n(.*) Task .*\.$", (path / "README.md").read_text(), flags=re.M)
+        assert about is not None and about[1].endswith("."), path
 
 
 # --- what others may send -----------------------------------------------------------------------------------------

@@ -20,6 +20,11 @@ class Leaderboard:
     problems: Sequence[Problem]
 
     @cached_property
+    def by_interest(self) -> list[Problem]:
+        """Problems of a suite first, then others on which a model was trained, then the rest."""
+        return sorted(self.problems, key=lambda problem: (not problem.suite, not problem.networks))
+
+    @cached_property
     def metrics(self) -> list[str]:
         """The metrics to choose a column by; the main one is always shown."""
         return [name for name in metrics_of(row for p in self.problems for row in p.rows) if name != MAIN]

@@ -54,7 +54,13 @@ class Problem:
         """What a reader may choose problems by."""
         row = self.rows[0]
         found = {name: row.field(key) for name, key in (("J", "truncation"), ("σ", "sigma"), ("boundary", "boundary"))}
-        return {"equation": row.equation, **found, "task": row.inputs, "networks": "some" if self.networks else "none"}
+        return {
+            "equation": row.equation,
+            **found,
+            "task": row.inputs,
+            "networks": "some" if self.networks else "none",
+            "suite": self.suite.partition(" ")[0] or "none",
+        }
 
     @cached_property
     def parts(self) -> list[str]:

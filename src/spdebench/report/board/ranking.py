@@ -61,8 +61,8 @@ def _differing(rows: Sequence[BoardRow]) -> list[str]:
 
 
 def _mark_best(problem: Problem) -> None:
-    """Set ranks and mark the best row of each metric, where a network ran. Equal rows, and all within 1.2 of the floor,
-    are equal; a metric that one row alone has marks none."""
+    """Set ranks and mark the best row of each metric, where a network ran. Equal rows, and all within a factor 1.2 of
+    the floor, are equal; a metric that one row alone has marks none."""
     if not problem.networks:
         return
     competing = [row for row in problem.rows if row.competes]

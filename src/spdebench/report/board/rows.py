@@ -94,7 +94,7 @@ class BoardRow:
         """How a score was obtained, in words."""
         if self.kind != "submission":
             return "our run"
-        again = {True: "reproduced within 2 %", False: "not reproduced within 2 %", None: "not run again"}
+        again = {True: "reproduced by us within 2 %", False: "not reproduced within 2 %", None: "not run again"}
         return f"{'hidden truth' if self.hidden else 'truth known to its authors'}, {again[self.reproduced]}"
 
     @property

@@ -166,7 +166,7 @@ def _results(name: str, tables: Iterable[Filled]) -> Iterator[str]:
         "multiple of it, next to the floor of the problem. Bold: the best of its column. [Results](../results.md) has "
         "all models side by side."
     )
-    yield md_table(["table", "problem", "row", "parameters", "ours", "published", "ratio", "floor"], rows)
+    yield md_table(["table", "problem", "ours", "published", "ratio", "floor", "parameters"], rows)
 
 
 def _is_result(entry: Entry, name: str) -> bool:
@@ -178,7 +178,8 @@ def _row(filled: Filled, entry: Entry) -> list[str]:
     cell = entry.cell
     group = next(g for g in filled.groups if g.name == cell.group)
     ours = f"**{measured(entry)}**" if is_best(filled, group, cell.row, cell.column) else measured(entry)
-    where = ", ".join(filter(None, (cell.group, cell.column)))
+    variant = "" if cell.row.lower() in (cell.model, MODELS[cell.model].title.lower()) else cell.row
+    where = ", ".join(filter(None, (cell.group, cell.column, variant)))
     floor = group.numbers(cell.column).floor
-    values = [count(entry.parameters), ours, published(entry), multiple(entry), number(floor) if floor else ""]
-    return [f"`{filled.table.name}`", md(where), md(cell.row), *values]
+    values = [ours, published(entry), multiple(entry), number(floor) if floor else "", count(entry.parameters)]
+    return [f"`{filled.table.name}`", md(where), *values]

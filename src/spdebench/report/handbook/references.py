@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 BENCHMARK = (
-    "Y. Zhu et al., *SPDEBench: An Extensive Benchmark for Learning Stochastic PDEs* (the paper; data: "
-    "doi 10.57967/hf/8682)"
+    "Y. Zhu et al., *SPDEBench: An Extensive Benchmark for Learning Stochastic PDEs* (the paper, "
+    "arXiv:2505.18511; data: doi 10.57967/hf/8682)"
 )
 WALSH = (
     "J. B. Walsh, *An introduction to stochastic partial differential equations*, Lecture Notes in Mathematics 1180 "
@@ -92,7 +92,7 @@ OF_MODELS: dict[str, tuple[str, ...]] = {
         "arXiv:2204.06255",
     ),
     "nrde": (
-        "J. Morrill, C. Salvi, P. Kidger, J. Foster, T. Lyons, *Neural rough differential equations for long time "
+        "J. Morrill, C. Salvi, P. Kidger, J. Foster, *Neural rough differential equations for long time "
         "series*, ICML 2021, arXiv:2009.08295",
     ),
     "nspde": (NEURAL_SPDE,),
