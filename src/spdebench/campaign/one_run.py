@@ -103,6 +103,7 @@ def work(unit: Unit) -> RunOutcome:
             return RunOutcome(name, "late")
         if unit.portable and not small_model(unit.spec):
             return RunOutcome(name, "left")
+    alone = unit.exclusive and not others_running(unit.places.runs, name)
     with suppress(OSError):
         (folder / FAILED).unlink(missing_ok=True)
     try:
@@ -117,7 +118,7 @@ def work(unit: Unit) -> RunOutcome:
         return _failed(unit, f"{type(error).__name__}: {error}", time.monotonic() - start, traceback.format_exc())
     finally:
         engines.release(unit.device)
-    exclusive = unit.exclusive and not others_running(unit.places.runs, name)
+    exclusive = alone and not others_running(unit.places.runs, name)
     timed = replace(record, exclusive_timing=exclusive and record.inference_ms is not None, shared_device=not exclusive)
     return _add(timed, unit.places, time.monotonic() - start)
 
@@ -216,7 +217,7 @@ def _trained(spec: RunSpec, unit: Unit) -> Run:
         return open_run(path)
     run = train(
         spec.model,
-        _task(canonical_json([list(spec.datasets), spec.task]), spec, unit),
+        _task(canonical_json([unit.places.data, list(spec.datasets), spec.task]), spec, unit),
         out=unit.places.runs,
         device=unit.device,
         config=spec.config,

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import json
 import shutil
+import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -72,6 +73,26 @@ def export(folder: str | Path, known: Records, runs: str | Path) -> Moved:
         if old.name not in wanted:  # the run has ended since the last export
             old.unlink(missing_ok=True)
     return Moved(len(lines), len(unfinished))
+
+
+class Exported:
+    """A folder that is exported again while runs end, so often that it takes at most a tenth of the time.
+
+    An export reads every run of the folder. If it followed each of many short runs, workers would wait for it.
+    """
+
+    def __init__(self, folder: str | Path) -> None:
+        self.folder = folder
+        self._next = 0.0
+
+    def update(self, known: Records, runs: str | Path) -> None:
+        """Export unless the last time was just now."""
+        start = time.monotonic()
+        if start < self._next:
+            return
+        export(self.folder, known, runs)
+        end = time.monotonic()
+        self._next = end + 9 * (end - start)
 
 
 def _finished(run: Path, known: Records) -> Record | None:

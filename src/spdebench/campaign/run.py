@@ -24,7 +24,7 @@ from spdebench.campaign.exclusive_timing import reserved_seconds, time_exclusive
 from spdebench.campaign.needs import Needs, RunSettings
 from spdebench.campaign.one_run import Places, RunOutcome, Unit, collect, has_record, work, worker_lost
 from spdebench.campaign.plan import Job
-from spdebench.campaign.portable import export
+from spdebench.campaign.portable import Exported, export
 from spdebench.campaign.request import Campaign
 from spdebench.data.generate import check_folder, check_where
 from spdebench.errors import UserError
@@ -46,7 +46,7 @@ def fill_missing(
 ) -> list[RunOutcome]:
     """Make every run that is not done, as far as the ``budget`` (seconds) goes.
 
-    After each run and at the end ``portable``, a folder, gets all that another machine needs to continue.
+    While runs are made and at the end ``portable``, a folder, gets all that another machine needs to continue.
     ``after_pilots`` is asked for the jobs as they are then each time that a pilot has ended.
     """
     for device in places.devices:
@@ -56,13 +56,14 @@ def fill_missing(
     deadline = Deadline.after(FOREVER if budget is None else budget)
     outcomes: list[RunOutcome] = []
     known = store.read(places.results)
+    exported = None if portable is None else Exported(portable)
 
     def say(outcome: RunOutcome) -> None:
         outcomes.append(outcome)
         if outcome.record is not None:
             known[outcome.record.digest] = outcome.record
-        if portable is not None and outcome.state != "left":
-            export(portable, known, places.runs)
+        if exported is not None and outcome.state != "left":
+            exported.update(known, places.runs)
         if report:
             report(outcome)
 

@@ -127,7 +127,8 @@ def table(
         now = store.known(results)
         return plan.jobs(plan.cells_of(tuned, seeds, which, only, now), now, runs, devices[0])
 
-    outcomes = _run(todo, after_pilots, places, settings, campaign, seconds, as_json, portable)
+    waits = len(plan.waiting(kept, known, runs, devices[0]))
+    outcomes = _run(todo, waits, after_pilots, places, settings, campaign, seconds, as_json, portable)
     if name != "all" and not as_json:
         _show(chosen, store.known(results), seeds, which, only, format, False)
     if any(o.state in ("failed", "unrecorded") for o in outcomes):
@@ -223,6 +224,7 @@ def _say_schedule(planned: dict[str, Any]) -> None:
 
 def _run(
     todo: list[plan.Job],
+    waits: int,
     after_pilots: Callable[[], list[plan.Job]],
     places: Places,
     settings: RunSettings,
@@ -242,14 +244,17 @@ def _run(
         cost = duration(sum(needs.seconds(j, places.devices[0]) for j in left) / workers)
         beside = f" with {workers} side by side" if workers > 1 else ""
         typer.echo(f"{len(todo) - len(left)} runs are done, {len(left)} to make, about {cost}{beside}{within}")
+        if waits:
+            typer.echo(f"{waits} runs wait for pilots, which choose their learning rate")
         if left and places.devices[0].startswith("cuda") and workers > len(places.devices) and not shares_gpu_well():
             typer.echo("runs on one GPU take turns without NVIDIA's multi-process service: nvidia-cuda-mps-control -d")
-    with Progress(len(left), "runs", enabled=settings.progress) as bar:
+    total = len(left) + waits
+    with Progress(total, "runs", enabled=settings.progress) as bar:
 
         def report(outcome: RunOutcome) -> None:
             bar.advance()
             if not as_json and outcome.state != "left":
-                typer.echo(f"{bar.done}/{max(len(left), bar.done)} {_line(outcome)}")
+                typer.echo(f"{bar.done}/{max(total, bar.done)} {_line(outcome)}")
 
         outcomes = fill_missing(
             todo,

@@ -98,7 +98,9 @@ def baselines() -> list[str]:
 
 def reference_rows(like: Want) -> list[Want]:
     """Baselines and solver in the group and column of ``like``, for its data and metric."""
-    plain = dataclasses.replace(like, config={}, options={}, published=None, optional=True, ranked=True)
+    plain = dataclasses.replace(
+        like, config={}, options={}, published=None, optional=True, ranked=True, learning_rates=()
+    )
     timed_only = like.metric == "inference_ms"
     rows = [] if timed_only else [row for name in baselines() for row in _baseline_rows(name, plain)]
     if like.test is not None and like.test.seed != like.data[0].seed:

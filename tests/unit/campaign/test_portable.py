@@ -83,6 +83,23 @@ def test_an_export_follows_the_runs(stopped, tmp_path, monkeypatch):
     assert portable.merge(tmp_path / "m" / "portable", tmp_path / "r", tmp_path / "runs") == portable.Moved(2, 0)
 
 
+def test_a_slow_export_is_not_repeated_at_once(tmp_path, monkeypatch):
+    """It takes 2 seconds: the next may begin 18 seconds after its end."""
+    clock, made = [100.0], []
+
+    def export(folder, known, runs):
+        made.append(clock[0])
+        clock[0] += 2.0
+
+    monkeypatch.setattr(portable, "export", export)
+    monkeypatch.setattr(portable.time, "monotonic", lambda: clock[0])
+    exported = portable.Exported(tmp_path)
+    for moment in (100.0, 103.0, 119.0, 121.0):
+        clock[0] = moment
+        exported.update({}, tmp_path)
+    assert made == [100.0, 121.0]
+
+
 @pytest.mark.parametrize("damage", ["name", "file", "checkpoint", "record", "empty"])
 def test_a_damaged_folder_is_one_line_and_adds_nothing(stopped, tmp_path, damage):
     folder = tmp_path / "portable"

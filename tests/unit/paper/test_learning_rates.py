@@ -14,6 +14,7 @@ from spdebench.campaign.rates import ONCE
 from spdebench.campaign.run import fill_missing
 from spdebench.paper import base, fill
 from spdebench.paper.base import PILOT_EPOCHS, Table
+from spdebench.paper.layout import with_reference_rows
 from spdebench.records import store
 
 RATES = (1e-4, 1e-3, 1e-2)
@@ -100,3 +101,10 @@ def test_a_run_joins_the_campaign_when_its_pilots_have_ended(tuned, tmp_path):
     best = min(outcomes[:3], key=lambda o: o.record.val).record.options["lr"]
     assert [o.record.options["epochs"] for o in outcomes] == [1, 1, 1, 3]
     assert outcomes[-1].record.options["lr"] == best
+
+
+def test_reference_rows_have_no_pilots(tuned):
+    """They are not trained, also where the rows that they stand beside choose a learning rate."""
+    wants = with_reference_rows([w for w in tuned.wants if w.learning_rates])
+    cells = dataclasses.replace(tuned, wants=wants).cells(1)
+    assert {c.model for c in cells if c.pilots} == {"deeponet"} and len({c.model for c in cells}) > 2
