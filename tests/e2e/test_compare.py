@@ -9,7 +9,7 @@ import pytest
 import spdebench as sb
 from command_line import call
 from spdebench.records import store
-from spdebench.training.side_by_side import side_by_side
+from spdebench.training.compare_runs import compare_runs
 
 
 @pytest.fixture(scope="module")
@@ -40,7 +40,7 @@ def test_a_record_can_replace_its_run(runs, tmp_path):
         store.add(tmp_path, sb.open_run(runs[name]).record)
     known = store.read(tmp_path)
     names = [sb.open_run(runs[name]).name for name in ("mean", "linear")]
-    (of_records,), (of_folders,) = (side_by_side(r, known).tests for r in (names, [runs["mean"], runs["linear"]]))
+    (of_records,), (of_folders,) = (compare_runs(r, known).tests for r in (names, [runs["mean"], runs["linear"]]))
     assert of_records.difference == pytest.approx(of_folders.difference, rel=1e-3)  # records keep four digits or more
 
 

@@ -27,11 +27,11 @@ from spdebench.tasks import Task
 from spdebench.training import Diverged, Paused, Run, RunSpec, law_rows, open_run, part_for, score_on, train
 from spdebench.training import solver_row as solver
 from spdebench.training.folder import locked, read_log, read_record, write_json
+from spdebench.training.held_out import run_part
 from spdebench.training.law_rows import LawRowSpec
 from spdebench.training.members import SEEN_NOISE
 from spdebench.training.provenance import provenance
 from spdebench.training.solver_row import SolverSpec
-from spdebench.training.unseen import run_part
 
 FAILED = "failed.json"  # in a run's folder: why it failed, until it is begun again
 CHECKPOINT = 10.0  # seconds between checkpoints, or more where they take long; one is written when a budget ends

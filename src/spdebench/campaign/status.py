@@ -14,7 +14,7 @@ from spdebench.campaign import plan
 from spdebench.campaign.one_run import FAILED
 from spdebench.campaign.rates import Rates
 from spdebench.campaign.request import Campaign, campaigns
-from spdebench.data.making import Making, in_the_making
+from spdebench.data.generation_status import UnfinishedDataset, unfinished_datasets
 from spdebench.engines import held
 from spdebench.errors import UserError
 from spdebench.paper.base import AnySpec, Table
@@ -46,7 +46,7 @@ class CampaignStatus:
 
     tables: dict[str, list[RunState]]
     runs: list[RunState]
-    making: list[Making]
+    making: list[UnfinishedDataset]
 
     @property
     def side_by_side(self) -> int:
@@ -104,7 +104,7 @@ def status(
     if others:
         tables[OTHERS] = others
     states = {name: list(found.values()) for name, found in tables.items()}
-    return CampaignStatus(states, [*(seen | others).values()], in_the_making(Path(data)))
+    return CampaignStatus(states, [*(seen | others).values()], unfinished_datasets(Path(data)))
 
 
 def _jobs(campaign: Campaign, known: Records, runs: Path, find: Callable[[str], Table]) -> dict[str, list[plan.Job]]:

@@ -28,11 +28,11 @@ def compare(
     from spdebench.records import store
     from spdebench.report import save
     from spdebench.report.figures.comparison import plot_comparison
+    from spdebench.training.compare_runs import compare_runs
     from spdebench.training.folder import is_run
-    from spdebench.training.side_by_side import side_by_side
 
     known = {} if all(map(is_run, runs)) else store.known(results)
-    found = side_by_side(runs, known, metric)
+    found = compare_runs(runs, known, metric)
     if figure is not None:
         save(plot_comparison(found), figure)
     if as_json:

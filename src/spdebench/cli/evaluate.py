@@ -123,8 +123,8 @@ def _of_prediction_by_run(
     from spdebench.data import open_dataset
     from spdebench.data.predictions import parse_rows, read_array
     from spdebench.metrics import evaluate as score
+    from spdebench.training.held_out import describe, run_part
     from spdebench.training.members import score_law
-    from spdebench.training.unseen import describe, run_part
 
     dataset = open_dataset(truth)
     part = run_part(run, dataset, name, parse_rows(rows, len(dataset)) if rows else None)
@@ -159,8 +159,8 @@ def _of_run(
     from spdebench.metrics.evaluate import DEFAULT
     from spdebench.tasks.split import LEAST_SCORED
     from spdebench.training import score_on
+    from spdebench.training.held_out import describe, own_test_part, run_part
     from spdebench.training.scoring import check_part, predict_part
-    from spdebench.training.unseen import describe, own_test_part, run_part
 
     check_device(device)
     dataset = open_dataset(truth) if truth else None

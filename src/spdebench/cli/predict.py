@@ -42,9 +42,9 @@ def predict(
     from spdebench.data.generate import check_device
     from spdebench.data.predictions import parse_rows
     from spdebench.training import open_run
+    from spdebench.training.held_out import describe, run_part
     from spdebench.training.members import DrawnMembers, write_members
     from spdebench.training.scoring import check_part, predict_part
-    from spdebench.training.unseen import describe, run_part
 
     check_device(device)
     if members < 0:

@@ -17,7 +17,7 @@ from spdebench.records.summary import rough
 from spdebench.report.figures.coefficients import plot_coefficients
 from spdebench.report.style import save
 from spdebench.training import open_run
-from spdebench.training.again import train_command
+from spdebench.training.train_command import train_command
 
 
 def show_run(path: str, as_json: bool, picture: Path | None) -> None:

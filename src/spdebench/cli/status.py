@@ -13,7 +13,7 @@ from spdebench.registry import command
 
 if TYPE_CHECKING:
     from spdebench.campaign.status import RunState
-    from spdebench.data.making import Making
+    from spdebench.data.generation_status import UnfinishedDataset
 
 
 def status(
@@ -55,7 +55,7 @@ def _running(run: RunState) -> str:
     return f"{run.name}: {epoch}about {duration(run.seconds)} left ({run.holder})"
 
 
-def _making(making: Making) -> str:
+def _making(making: UnfinishedDataset) -> str:
     left = "" if making.seconds is None else f", about {duration(making.seconds)} left"
     state = f" ({making.holder})" if making.holder else f", failed: {making.failed}" if making.failed else ", stopped"
     return f"{making.name}: {making.done} of {making.chunks} chunks{left if making.holder else ''}{state}"

@@ -24,8 +24,8 @@ from pathlib import Path
 import numpy as np
 import torch
 
+from spdebench.data.generation_status import GenerationWatch
 from spdebench.data.identity import DatasetSpec, from_json
-from spdebench.data.making import Watch
 from spdebench.data.rows import solved_rows
 from spdebench.data.store import Writer, open_dataset
 from spdebench.engines import Need, check_engine, check_workers, held, locked, run
@@ -119,7 +119,7 @@ def _generate(
     with locked(parts, quiet=quiet):
         _sweep_up(path)
         if not _whole(path, repair=True):  # otherwise the process that had the lock has made it
-            with Watch(parts, canonical_json(identity.to_dict())) as watch:
+            with GenerationWatch(parts, canonical_json(identity.to_dict())) as watch:
                 _make_chunks(identity, parts, workers, device, engine, report, watch, force)
                 assemble(identity, parts, path, device, force)
         shutil.rmtree(parts, ignore_errors=True)
@@ -165,7 +165,7 @@ def _make_chunks(
     device: str,
     engine: str,
     report: Report | None,
-    watch: Watch,
+    watch: GenerationWatch,
     force: bool,
 ) -> None:
     """Make the missing chunks."""

@@ -92,9 +92,7 @@ class _Pool:
         context = multiprocessing.get_context("spawn")
         stopped, self.stop = context.Pipe(duplex=False)  # closing `stop` ends the workers
         self.beats = context.Array("q", 2 * self.room.workers)
-        self.seen: dict[
-            int, tuple[int, int]
-        ] = {}  # process -> its last count, and the number of checks since it changed
+        self.seen: dict[int, tuple[int, int]] = {}  # process -> its last count, and checks since it changed
         arguments = (stopped, self.beats, min(worker.BEAT, LOOK / 2))
         return ProcessPoolExecutor(self.room.workers, mp_context=context, initializer=worker.start, initargs=arguments)
 

@@ -17,7 +17,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from spdebench.engines import signs
+from spdebench.engines import heartbeats
 from spdebench.engines.memory import keep_freed_memory
 from spdebench.engines.need import Need, Pair, in_order
 from spdebench.errors import UserError, needs_extra
@@ -74,7 +74,7 @@ class _Submitted:
         shared = {"env_vars": environment()}
         self.always = {"num_cpus": 1, "max_retries": RETRIES, "runtime_env": shared}
         self._check_fits([need for _, need in units])
-        self.watch = signs.WorkerWatch(ray, shared)
+        self.watch = heartbeats.WorkerWatch(ray, shared)
 
     def _look_round(self) -> None:
         """Read the resources of the nodes that are alive now, and from that the number of units to submit."""
@@ -170,7 +170,7 @@ def _share(gpus: float) -> float:
 
 def call(work: Callable[[Any], Any], unit: Any, watched: Any, number: int, interval: float) -> Any:
     """Run ``work(unit)`` with one thread, in a worker of Ray that sends heartbeats."""
-    with signs.giving(watched, number, interval):
+    with heartbeats.sending_heartbeats(watched, number, interval):
         import torch  # slow to import
 
         torch.set_num_threads(1)

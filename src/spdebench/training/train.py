@@ -26,7 +26,6 @@ from spdebench.tasks import Task
 from spdebench.tasks.split import LEAST_SCORED, working_split
 from spdebench.tasks.task import Source
 from spdebench.training import checkpoints
-from spdebench.training.board import TensorBoardLog, require_tensorboard
 from spdebench.training.folder import Log, checkpoint_file, locked, read_json, sweep_up, write_json
 from spdebench.training.identity import from_dict, identify
 from spdebench.training.loop import Fit, validation
@@ -35,6 +34,7 @@ from spdebench.training.provenance import now, peak_memory_mb, provenance, start
 from spdebench.training.repair import is_complete, set_damaged_aside
 from spdebench.training.run import Run
 from spdebench.training.scoring import finish
+from spdebench.training.tensorboard import TensorBoardLog, require_tensorboard
 
 VALIDATION_DRAWS = 4
 """Draws for each sample by which loss=energy and loss=flow are validated; they are the same in all epochs."""

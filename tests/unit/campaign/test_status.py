@@ -18,7 +18,7 @@ from spdebench.campaign.request import Campaign, campaigns
 from spdebench.campaign.run import fill_missing
 from spdebench.campaign.status import chosen, status
 from spdebench.cli.main import main
-from spdebench.data.making import in_the_making
+from spdebench.data.generation_status import unfinished_datasets
 from spdebench.errors import UserError
 from spdebench.paper import catalogue
 from spdebench.records import store as records
@@ -125,7 +125,7 @@ def test_data_in_the_making(tmp_path, monkeypatch):
     seen = []
 
     def report(fresh, found, largest):
-        seen.extend(in_the_making(tmp_path))
+        seen.extend(unfinished_datasets(tmp_path))
         if len(seen) == 2:
             raise UserError("no more today")
 
@@ -133,10 +133,10 @@ def test_data_in_the_making(tmp_path, monkeypatch):
         sb.generate(equation, n=8, chunk=2, out=tmp_path, report=report)
     assert [(m.done, m.chunks) for m in seen] == [(1, 4), (2, 4)]
     assert all(m.holder and m.seconds > 0 for m in seen)
-    (after,) = in_the_making(tmp_path)
+    (after,) = unfinished_datasets(tmp_path)
     assert not after.holder and after.failed == "no more today" and after.done == 2
     sb.generate(equation, n=8, chunk=2, out=tmp_path)
-    assert in_the_making(tmp_path) == []
+    assert unfinished_datasets(tmp_path) == []
 
 
 def test_a_clock_that_jumps_moves_no_deadline(monkeypatch):

@@ -12,7 +12,7 @@ import pytest
 
 import spdebench as sb
 from spdebench import engines
-from spdebench.engines import Need, on_ray, signs
+from spdebench.engines import Need, heartbeats, on_ray
 from spdebench.errors import UserError
 
 ray = pytest.importorskip("ray", reason="needs the extra ray")
@@ -46,7 +46,7 @@ def test_one_thread_and_a_killed_worker(tmp_path):
 @pytest.mark.slow
 def test_the_unit_of_a_stopped_worker_is_given_to_another(tmp_path, monkeypatch):
     monkeypatch.setattr(on_ray, "LOOK", 0.4)
-    monkeypatch.setattr(signs, "SILENT", 3)
+    monkeypatch.setattr(heartbeats, "SILENT", 3)
     units = [(str(tmp_path), number) for number in range(3)]
     assert sorted(engines.run(engine_units.stops_once, units, engine="ray")) == [0, 1, 2]
 
@@ -59,7 +59,7 @@ def test_a_worker_stopped_before_its_first_sign_is_found():
         for name in ("stopped", "idle"):
             found[name].send_signal(signal.SIGSTOP)
             os.waitpid(found[name].pid, os.WUNTRACED)  # returns when it has stopped
-        signs.kill_stopped(0.05, os.getpid())
+        heartbeats.kill_stopped(0.05, os.getpid())
         assert found["stopped"].wait(120) == -signal.SIGKILL
         assert found["runs"].poll() is None and found["idle"].poll() is None
     finally:

@@ -23,8 +23,8 @@ from spdebench.errors import UserError
 from spdebench.records.summary import number
 from spdebench.report.model_card import model_card
 from spdebench.training import share
+from spdebench.training.held_out import own_test_part
 from spdebench.training.identity import from_dict
-from spdebench.training.unseen import own_test_part
 
 pytest.importorskip("huggingface_hub")
 

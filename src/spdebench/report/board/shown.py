@@ -23,9 +23,9 @@ from spdebench.records import MetricValue, Record, Records
 from spdebench.records.record import FINER, TEST
 from spdebench.report.formatting import fingerprint, mapping, page_name, real, several, text
 from spdebench.tasks import TASK_TEXT
-from spdebench.training.again import train_command
 from spdebench.training.law_rows import INDEPENDENT_LAW
 from spdebench.training.solver_row import SOLVER, outdated
+from spdebench.training.train_command import train_command
 
 _SHOWN = ("truncation", "sigma", "boundary", "kappa")  # columns of their own (kappa: the task)
 _AUTOMATIC = ("basis", "solve_points", "substeps")  # filled in by the equation where they are not given

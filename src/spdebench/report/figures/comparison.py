@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from spdebench.report.style import BLUE, GREY, ORANGE, log_axis, new_figure, plain, styled
-from spdebench.training.side_by_side import SideBySide
+from spdebench.training.compare_runs import RunComparison
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 
 @styled
-def plot_comparison(found: SideBySide) -> Figure:
+def plot_comparison(found: RunComparison) -> Figure:
     """Left: the error of each test sample (dots) and the score with its interval, by run, best on top.
 
     Right: (A - B) / max(A, B) of the scores of each two runs with its interval; an interval that does not touch 0 is

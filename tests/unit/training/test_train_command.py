@@ -11,10 +11,10 @@ import pytest
 from spdebench import spec
 from spdebench.data.identity import from_dict
 from spdebench.records import store
-from spdebench.training.again import train_command
 from spdebench.training.identity import plan
 from spdebench.training.overrides import sort_overrides
 from spdebench.training.solver_row import SOLVER
+from spdebench.training.train_command import train_command
 
 ROOT = Path(__file__).parents[3]
 

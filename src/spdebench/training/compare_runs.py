@@ -27,7 +27,7 @@ SHARED_TASK = ("inputs", "equation")
 
 
 @dataclass(frozen=True, repr=False)
-class SideBySide(Displayed):
+class RunComparison(Displayed):
     """Runs by label with their scores on the same test samples, and the tests of all pairs on one metric."""
 
     records: Mapping[str, Record]
@@ -108,7 +108,7 @@ def _with_interval(score: Score) -> str:
     return f"{score.value:.4g}{ends}"
 
 
-def side_by_side(runs: Sequence[str | Path], known: Records, metric: str = "rel_l2") -> SideBySide:
+def compare_runs(runs: Sequence[str | Path], known: Records, metric: str = "rel_l2") -> RunComparison:
     """Runs, each a folder or the name of a record among ``known``, compared on one metric."""
     if len(runs) < 2:
         raise UserError(f"compare takes at least 2 runs, got {len(runs)}")
@@ -128,7 +128,7 @@ def side_by_side(runs: Sequence[str | Path], known: Records, metric: str = "rel_
             )
         if each[metric].ideal != 0:
             raise UserError(f"'{metric}' is best at {each[metric].ideal:g}, not where it is smallest; compare an error")
-    return SideBySide(
+    return RunComparison(
         dict(zip(labels, (record for record, _ in found), strict=True)), scores, metric, compare(scores, metric)
     )
 

@@ -12,28 +12,28 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
-Sign = tuple[str, int, int]
+Heartbeat = tuple[str, int, int]
 """Node, process and count: a running worker increases the count."""
 SILENT = 6  # checks without a heartbeat after which a worker is killed
 FIRST = 10.0  # seconds that a unit waits at most until its first heartbeat has arrived
 TITLE = b"ray::call"  # how the command line of a worker begins while it has a unit
 
 
-class Signs:
+class Heartbeats:
     """The last heartbeat of each unit. It is a Ray actor: all workers and the engine can call it."""
 
     def __init__(self) -> None:
-        self.last: dict[int, Sign] = {}
+        self.last: dict[int, Heartbeat] = {}
 
-    def put(self, unit: int, sign: Sign) -> None:
-        self.last[unit] = sign
+    def put(self, unit: int, heartbeat: Heartbeat) -> None:
+        self.last[unit] = heartbeat
 
-    def read(self) -> dict[int, Sign]:
+    def read(self) -> dict[int, Heartbeat]:
         return self.last
 
 
 @contextmanager
-def giving(signs: Any, unit: int, interval: float) -> Iterator[None]:
+def sending_heartbeats(heartbeats: Any, unit: int, interval: float) -> Iterator[None]:
     """A context in which a thread of this worker sends a heartbeat every ``interval`` seconds."""
     import ray
     from ray.exceptions import RayError
@@ -41,16 +41,16 @@ def giving(signs: Any, unit: int, interval: float) -> Iterator[None]:
     first, ended = threading.Event(), threading.Event()
     node, process = ray.get_runtime_context().get_node_id(), os.getpid()
 
-    def give() -> None:
+    def send() -> None:
         count = 0
         while not ended.is_set():
             count += 1
             with suppress(RayError):
-                ray.wait([signs.put.remote(unit, (node, process, count))])
+                ray.wait([heartbeats.put.remote(unit, (node, process, count))])
             first.set()
             ended.wait(interval)
 
-    threading.Thread(target=give, daemon=True).start()
+    threading.Thread(target=send, daemon=True).start()
     first.wait(FIRST)  # a unit without any heartbeat is assumed to wait for a worker
     try:
         yield
@@ -97,12 +97,12 @@ class WorkerWatch:
         self.ray = ray
         self.light = {"num_cpus": 0, "runtime_env": environment}
         here = self._on(ray.get_runtime_context().get_node_id(), soft=True)
-        self.signs = ray.remote(Signs).options(**self.light, max_restarts=-1, scheduling_strategy=here).remote()
-        self.asked = self.signs.read.remote()
+        actor = ray.remote(Heartbeats).options(**self.light, max_restarts=-1, scheduling_strategy=here)
+        self.heartbeats = actor.remote()
+        self.asked = self.heartbeats.read.remote()
         self.looks = 0
-        self.seen: dict[
-            int, tuple[Sign, int]
-        ] = {}  # unit -> its last heartbeat, and the number of checks since it changed
+        self.seen: dict[int, tuple[Heartbeat, int]] = {}
+        """Unit -> its last heartbeat, and the number of checks since it changed."""
 
     def _on(self, node: str, soft: bool) -> Any:
         from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
@@ -116,27 +116,27 @@ class WorkerWatch:
             for node in self.ray.nodes():
                 if node["Alive"]:
                     self._run_on(node["NodeID"], kill_stopped, interval)
-        signs = self._read()
-        if signs is None:
+        heartbeats = self._read()
+        if heartbeats is None:
             return
         before, self.seen = self.seen, {}
         for unit in units:
             last, silent = before.get(unit, (None, 0))
-            sign = signs.get(unit, last)
-            if sign is None:
+            heartbeat = heartbeats.get(unit, last)
+            if heartbeat is None:
                 continue  # the unit waits for a worker
-            silent = silent + 1 if sign == last else 0
+            silent = silent + 1 if heartbeat == last else 0
             if silent == SILENT:
-                self._run_on(sign[0], kill, sign[1])
-            self.seen[unit] = (sign, silent)
+                self._run_on(heartbeat[0], kill, heartbeat[1])
+            self.seen[unit] = (heartbeat, silent)
 
-    def _read(self) -> dict[int, Sign] | None:
+    def _read(self) -> dict[int, Heartbeat] | None:
         """None if the actor does not answer: then nothing is known of any unit."""
         if not self.ray.wait([self.asked], timeout=0)[0]:
             return None
-        answer, self.asked = self.asked, self.signs.read.remote()
+        answer, self.asked = self.asked, self.heartbeats.read.remote()
         try:
-            found: dict[int, Sign] = self.ray.get(answer)
+            found: dict[int, Heartbeat] = self.ray.get(answer)
         except self.ray.exceptions.RayError:
             return None
         return found
@@ -148,4 +148,4 @@ class WorkerWatch:
     def end(self) -> None:
         """End the actor."""
         with suppress(self.ray.exceptions.RayError):
-            self.ray.kill(self.signs)
+            self.ray.kill(self.heartbeats)

@@ -24,7 +24,7 @@ from spdebench.files import read_text, write_text
 from spdebench.spec import loads
 
 
-class Watch:
+class GenerationWatch:
     """A context around the generation of a file; `count` is called after each chunk."""
 
     def __init__(self, parts: Path, spec: str) -> None:
@@ -38,7 +38,7 @@ class Watch:
         with suppress(UserError):  # a full disk is reported when a chunk is written
             write_text(self.parts / name, text, durable=False)
 
-    def __enter__(self) -> Watch:
+    def __enter__(self) -> GenerationWatch:
         return self
 
     def count(self) -> None:
@@ -51,7 +51,7 @@ class Watch:
 
 
 @dataclass(frozen=True)
-class Making:
+class UnfinishedDataset:
     """A file that is being generated: finished chunks, all chunks, the working process, the reason of a failure,
     seconds left."""
 
@@ -63,14 +63,14 @@ class Making:
     seconds: float | None
 
 
-def in_the_making(folder: Path) -> list[Making]:
+def unfinished_datasets(folder: Path) -> list[UnfinishedDataset]:
     """All files of a folder whose generation has started and not ended."""
-    found = (look(parts) for parts in sorted(folder.glob(".*.parts")))
-    return [making for making in found if making is not None]
+    found = (read_status(parts) for parts in sorted(folder.glob(".*.parts")))
+    return [each for each in found if each is not None]
 
 
-def look(parts: Path) -> Making | None:
-    """One of them; None if it has ended meanwhile."""
+def read_status(parts: Path) -> UnfinishedDataset | None:
+    """The status of one generation; None if it has ended meanwhile."""
     try:
         identity = from_json(read_text(parts / "spec.json"))
         done = sum(1 for _ in parts.glob("chunk-*.f4"))
@@ -79,7 +79,7 @@ def look(parts: Path) -> Making | None:
     rate, left = _read(parts / "rate.json"), identity.chunks - done
     seconds, chunks = (_number(rate.get(key)) for key in ("seconds", "chunks"))
     holder = held(parts)
-    return Making(
+    return UnfinishedDataset(
         name=identity.file_name,
         done=done,
         chunks=identity.chunks,
