@@ -78,7 +78,7 @@ def test_planned_run_shown(here, capsys):
     only = ["--seeds", "1"]
     assert call("tiny", *only, "--plan") == 0
     out = capsys.readouterr().out
-    assert "datasets are to be made first" in out and "--run instead of --plan" in out
+    assert "datasets must be generated first" in out and "--run instead of --plan" in out
     assert not list(here.iterdir())  # planning makes nothing
     assert call("tiny", *only) == 0
     shown = capsys.readouterr().out

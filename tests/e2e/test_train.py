@@ -47,7 +47,7 @@ def test_train_evaluate_predict(data, tmp_path, capsys, monkeypatch):
     monkeypatch.chdir(tmp_path)
     assert call("train", "deeponet", data, *SMALL, "epochs=3", "split_seed=1", "seed=2") == 0
     out = capsys.readouterr().out
-    assert "28 samples to train on, 6 to validate, 6 to test; up to 3 epochs" in out and "next: spdebench" in out
+    assert "28 training, 6 validation and 6 test samples; up to 3 epochs" in out and "next: spdebench" in out
     (folder,) = Path("runs").iterdir()
     run = sb.open_run(folder)
     assert run.spec.task["seed"] == 1 and run.spec.options["seed"] == 2 and run.spec.config["width"] == 8

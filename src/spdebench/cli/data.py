@@ -204,7 +204,7 @@ def get(
     from spdebench.data import hub
 
     path = hub.get(name, hub.Place(repo, revision), out)
-    typer.echo(f"{path} ({size(path.stat().st_size)}), checksum right")
+    typer.echo(f"{path} ({size(path.stat().st_size)}), checksum verified")
     verb = "info" if hub.is_native(path) else "import"
     typer.echo(f"next: {command(f'data {verb} {path}')}")
 

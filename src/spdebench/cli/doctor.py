@@ -69,9 +69,7 @@ def _stream_check(device: str) -> str:
     states = sample_states(0, "noise", [7], device)
     index = torch.tensor([3], device=device)
     pair = complex(normal_pairs(states, index, index + 2).item())
-    return (
-        f"{STREAM}, as it should be" if abs(pair - _KNOWN_PAIR) < 1e-14 else f"WRONG: {pair} instead of {_KNOWN_PAIR}"
-    )
+    return f"{STREAM}, correct" if abs(pair - _KNOWN_PAIR) < 1e-14 else f"WRONG: {pair} instead of {_KNOWN_PAIR}"
 
 
 def _solver_check(device: str) -> str:
@@ -83,4 +81,4 @@ def _solver_check(device: str) -> str:
     eq = equation("phi41", points=32, truncation=16)
     paths = simulate(eq, 0, range(2), device=device, out_dtype=torch.float64)
     gap = float((solve(eq, paths.u0, paths.dw) - paths.u).abs().max())
-    return "gives back its own solution" if gap < 1e-12 else f"WRONG: off by {gap:.1e}"
+    return "reproduces its own solution" if gap < 1e-12 else f"WRONG: off by {gap:.1e}"

@@ -35,7 +35,7 @@ def status(
         print_json(found.to_dict())
         return
     if not found.runs and not found.making:
-        typer.echo(f"nothing is begun in {runs} and {data}; next: {command('table NAME --run')}")
+        typer.echo(f"no work has been started in {runs} and {data}; next: {command('table NAME --run')}")
         return
     if found.runs:
         rows = found.rows()
@@ -47,7 +47,7 @@ def status(
     for making in found.making:
         typer.echo(one_line(f"data     {_making(making)}"))
     if found.seconds:
-        typer.echo(f"about {duration(found.seconds)} are left with {found.side_by_side} side by side")
+        typer.echo(f"about {duration(found.seconds)} remain with {found.side_by_side} simultaneous runs")
 
 
 def _running(run: RunState) -> str:

@@ -196,7 +196,7 @@ def _say_plan(facts: dict[str, Any], data: Path, workers: int, device: str) -> N
     if waiting := facts["total"]["waiting"]:
         typer.echo(f"{waiting} runs wait for pilots, which choose their learning rate")
     if missing := len(facts["datasets"]["missing"]):
-        typer.echo(f"{missing} datasets are to be made first, about {size(facts['datasets']['bytes'])} in {data}")
+        typer.echo(f"{missing} datasets must be generated first, about {size(facts['datasets']['bytes'])} in {data}")
     if left := facts["total"]["seconds"]:
         shared = left * slowdown(workers, device) / workers
         aside = f" ({duration(shared)} with {workers} side by side)" if workers > 1 else ""

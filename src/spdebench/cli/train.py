@@ -113,7 +113,7 @@ def announcement(planned: RunSpec, task: Task) -> str:
 
     count = planned.build().counts()["parameters"]
     size = f"{count:,} parameters" if count else "no gradient training"
-    parts = f"{len(task.train)} samples to train on, {len(task.val)} to validate, {len(task.test)} to test"
+    parts = f"{len(task.train)} training, {len(task.val)} validation and {len(task.test)} test samples"
     epochs = f"; up to {planned.options['epochs']} epochs" if planned.options["epochs"] else ""
     return f"{planned.model}, {size}; task {TASK_TEXT[task.spec.inputs]} of {planned.equation}, {parts}{epochs}"
 

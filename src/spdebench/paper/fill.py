@@ -216,7 +216,7 @@ def _aliasing(entries: tuple[Entry, ...]) -> tuple[str, ...]:
     where = "; ".join(f"{name} J = {', '.join(map(str, sorted(levels)))}" for name, levels in found.items())
     return (
         f"Aliasing: J exceeds the grid ({where}). Edition paper evaluates the noise at the grid points, where high "
-        "modes alias onto low ones, as in the paper's solver; 'spdebench generate' asks for --allow-aliasing there.",
+        "modes alias onto low ones, as in the paper's solver; 'spdebench generate' requires --allow-aliasing there.",
     )
 
 

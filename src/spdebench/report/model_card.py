@@ -112,7 +112,7 @@ def _training(run: Run, record: Record, shown: ShownRun) -> list[str]:
         else "fitted without gradient steps"
     )
     lines = [
-        f"{counts['train']} samples to train on, {counts['val']} to validate, {counts['test']} to test; {how}; "
+        f"{counts['train']} training, {counts['val']} validation and {counts['test']} test samples; {how}; "
         f"seed {md(shown.seed)}. Data: {md('; '.join(f'{d.label} ({d.extras})' for d in shown.datasets))}.",
     ]
     if shown.commands:

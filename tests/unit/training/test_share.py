@@ -108,7 +108,7 @@ def test_the_card_states_data_scores_command_and_limits(run, folder):
     stated = values["model-index"][0]["results"][0]["metrics"][0]["value"]
     assert stated == run.record.scores["rel_l2"].value and values["license"] == "apache-2.0"
     for words in (
-        "280 samples to train on",
+        "280 training",
         "spdebench train fno",
         "spdebench generate phi41",
         "## Limits",

@@ -123,7 +123,9 @@ def overview(found: Iterable[ProblemBoard]) -> list[dict[str, str]]:
             "floor": number(board.floor),
             "rows": str(len(board.rows)),
             "submissions": str(len(board.problem.submissions)),
-            "note": _seeds_note(board.leaders[0]) if board.leaders else "no network was trained on it yet: no ranks",
+            "note": _seeds_note(board.leaders[0])
+            if board.leaders
+            else "not ranked, because no network was trained yet",
         }
         for board in found
     ]
