@@ -49,7 +49,7 @@ def plot(
 ) -> None:
     """Draw a dataset, an equation, a law or a figure of runs.
 
-    A law is the one that a run predicts.
+    A law is predicted by a run that was trained with seen=K.
     """
     import torch
 

@@ -30,7 +30,7 @@ class KPZ(Equation, name="kpz"):
       none   0.
       paper  lambda sigma^2 sum_{k in Z} phi^2(k eps), about lambda sigma^2 J: what the paper prints. It is twice the
              Ito correction, and its sum runs past the noise's own cut-off. The known drift -C t that is left grows with
-             J and fills the denominator of a relative error.
+             J and dominates the denominator of a relative error.
       exact  lambda (E (D X)^2 + sigma^2 phi^2(0)/2), X the stationary linear solution by the scheme, step and
              modes in use. As the step goes to 0 this is the Cole-Hopf constant lambda sigma^2/2 sum phi^2(k eps) over
              the modes in use, the zero mode included, with which E exp(lambda h(t)) = exp(t d_xx) exp(lambda h_0). The

@@ -126,7 +126,7 @@ def _abilities(cls: type[OperatorModel]) -> str:
         ["u(t) depends on the noise", "up to t" if cls.causal else "at all times"],
         ["predicts on other grids", "yes" if cls.any_grid else "no"],
         ["predicts more frames than it was trained on", "yes" if cls.any_horizon else "no"],
-        ["is told the equation", "yes" if cls.needs_equation else "no"],
+        ["knows the equation", "yes" if cls.needs_equation else "no"],
         ["fitted by", "gradient steps" if cls.trainable else "least squares or a mean, without gradient steps"],
     ]
     return md_table(["", ""], rows)

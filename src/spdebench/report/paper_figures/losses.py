@@ -32,9 +32,7 @@ def draw_losses(filled: Filled, folder: FindFolder) -> Drawn:
 
 @styled
 def _plot(filled: Filled, rows: dict[str, list[Entry]], logs: dict[str, list[LossLog]]) -> Figure:
-    remark = (
-        "left: validation relative L2 whatever the loss, one line per seed;  right: test part, bars ± 1 s.d. over seeds"
-    )
+    remark = "left: validation relative L2, one line per seed;  right: test part, bars ± 1 s.d. over seeds"
     figure = new_figure(9.6, 3.9, plain(heading(filled), TITLE), remark)
     left, right = figure.subplots(1, 2)
     colours = {row: COLOURS[k % len(COLOURS)] for k, row in enumerate(rows)}
