@@ -25,7 +25,7 @@ from spdebench.models.step.normal import Normal
 ROUNDS = 4
 """Regressions in which the velocities are found, at most."""
 WORTH = 0.5
-"""A moving frame is tried if the error of one linear step falls to this part of what it is at rest."""
+"""A moving frame is tried if it multiplies the error of one linear step by at most this factor."""
 
 
 @dataclass(frozen=True)
@@ -77,7 +77,7 @@ def fit_velocity(grid: Grid, u: Tensor, dw: Tensor, target: Tensor) -> tuple[flo
 
 
 def _misfit(grid: Grid, columns: Tensor, target: Tensor) -> float:
-    """Root of the mean square over the box of what a regression on these columns leaves."""
+    """Root mean square over the box of the residual of a regression on these columns."""
     left = target - (_coefficients(columns, target)[:, None] * columns).sum(0)
     return float((grid.multiplicity(target.device) * left.abs().square().mean(0)).sum().sqrt())
 
