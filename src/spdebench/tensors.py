@@ -34,7 +34,7 @@ _SMALL = 16 << 20  # bytes that a tensor may have in any old file: one that repe
 def save(path: Path, content: Mapping[str, Any]) -> None:
     """Write tensors, numbers, text, and lists and dictionaries of them; the file appears whole or not at all."""
     tensors: dict[str, Tensor] = {}
-    text = json.dumps(_emptied(content, "", tensors))
+    text = json.dumps(_without_tensors(content, "", tensors))
     seen: set[int] = set()
     for name, tensor in tensors.items():
         place = tensor.untyped_storage().data_ptr()
@@ -64,16 +64,16 @@ def load(path: Path) -> dict[str, Any]:
     return content
 
 
-def _emptied(value: Any, path: str, tensors: dict[str, Tensor]) -> Any:
+def _without_tensors(value: Any, path: str, tensors: dict[str, Tensor]) -> Any:
     """The value with its tensors moved into ``tensors`` and references in their place."""
     if isinstance(value, Tensor):
         plain = torch.view_as_real(value) if value.is_complex() else value
         tensors[path] = plain.detach().cpu().contiguous()
         return {"$tensor": path, "complex": value.is_complex()}
     if isinstance(value, Mapping):
-        return {str(key): _emptied(inner, f"{path}/{key}".lstrip("/"), tensors) for key, inner in value.items()}
+        return {str(key): _without_tensors(inner, f"{path}/{key}".lstrip("/"), tensors) for key, inner in value.items()}
     if isinstance(value, list | tuple):
-        return [_emptied(inner, f"{path}/{k}", tensors) for k, inner in enumerate(value)]
+        return [_without_tensors(inner, f"{path}/{k}", tensors) for k, inner in enumerate(value)]
     return value
 
 

@@ -21,7 +21,7 @@ from spdebench.errors import UserError
 from spdebench.files import plain_name, replacing, write_text
 from spdebench.records import store as records
 from spdebench.report.site import build, build_site
-from spdebench.training.folder import sweep_up
+from spdebench.training.folder import remove_partial_files
 from spdebench.training.train import _claim as claim
 
 NAMES = [
@@ -100,7 +100,7 @@ def test_sweeping_up_follows_no_link(tmp_path, precious):
     (folder / ".a.tmp").symlink_to(precious)
     (folder / ".b.tmp").symlink_to(precious.parent)
     (folder / ".c.tmp").write_text("left behind")
-    sweep_up(folder)
+    remove_partial_files(folder)
     assert {p.name for p in folder.iterdir()} == {".dir.tmp"} and precious.read_text() == "mine"
 
 

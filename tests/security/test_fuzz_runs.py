@@ -96,7 +96,7 @@ def test_a_forged_model_file(run_files, place, key, steps):
     texts = {name: run_files[f"{name}.json"].decode() for name in ("spec", "record")}
     texts[key] = changed(json.loads(texts[key]), steps)
     named: dict[str, torch.Tensor] = {}
-    text = json.dumps(tensors._emptied({**tensors.load(path), "spec": "@spec", "record": "@record"}, "", named))
+    text = json.dumps(tensors._without_tensors({**tensors.load(path), "spec": "@spec", "record": "@record"}, "", named))
     for name, inner in texts.items():
         text = text.replace(f'"@{name}"', inner)
     path.write_bytes(encode(named, {"content": text, "checksum": tensors._checksum(text, named)}))

@@ -149,7 +149,9 @@ def _job(
         return Job(run, "done", 0.0)
     if (folder / "record.json").exists():
         return Job(run, "finished", later, open_shifts, open_data)
-    open_data = tuple(dict.fromkeys((*open_data, *_of_figures().get(run.digest, ()))))  # its folder may be gone later
+    open_data = tuple(
+        dict.fromkeys((*open_data, *_figure_data_needed().get(run.digest, ())))
+    )  # its folder may be gone later
     if checkpoint_file(folder, "best").exists():  # trained, but not tested
         return Job(run, "begun", ONCE + later, open_shifts, open_data)
     whole = rates.seconds(run)
@@ -161,7 +163,7 @@ def _job(
 
 
 @cache
-def _of_figures() -> dict[str, tuple[str, ...]]:
+def _figure_data_needed() -> dict[str, tuple[str, ...]]:
     """Digest -> figure data that some figure of the catalogue needs of a run, whichever table the run is made for."""
     cells = [cell for each in TABLES if each.kind == "figure" for cell in each.cells() if cell.figure_data]
     return {

@@ -95,14 +95,14 @@ def verify(
         failed = max(failed, int(not result.good))
         facts.append({"file": str(file), **vars(result), "coverage": result.coverage, "good": result.good})
         if not as_json:
-            typer.echo("".join([f"{file}: "] * (len(files) > 1) + [_say_verified(ds, result)]))
+            typer.echo("".join([f"{file}: "] * (len(files) > 1) + [_verification_text(ds, result)]))
     if as_json:
         print_json(facts if len(files) > 1 else facts[0] if facts else {})
     if failed:
         raise typer.Exit(failed)
 
 
-def _say_verified(ds: datasets.Dataset, result: Verification) -> str:
+def _verification_text(ds: datasets.Dataset, result: Verification) -> str:
     from spdebench.data.verify import TOLERANCE
 
     text = "1 checksum matches" if result.chunks == 1 else f"{result.chunks} checksums match"

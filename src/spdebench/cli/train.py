@@ -85,7 +85,7 @@ def train(
     if as_json:
         print_json(run.record.to_dict())
     else:
-        _say_result(run, data, there)
+        _print_result(run, data, there)
 
 
 def one_dataset(data: Path, words: list[str] | None) -> list[str]:
@@ -118,7 +118,7 @@ def announcement(planned: RunSpec, task: Task) -> str:
     return f"{planned.model}, {size}; task {TASK_TEXT[task.spec.inputs]} of {planned.equation}, {parts}{epochs}"
 
 
-def _say_result(run: Run, data: Path, there: bool) -> None:
+def _print_result(run: Run, data: Path, there: bool) -> None:
     record, scores = run.record, run.scores
     shown = [scores[name] for name in ("energy_score", "rel_l2") if name in scores]
     ends = [f" [{s.interval.low:.4g}, {s.interval.high:.4g}]" if s.interval else "" for s in shown]

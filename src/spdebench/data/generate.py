@@ -89,7 +89,7 @@ def generate(
     several = [spec] if members == 1 else [spec, replace(spec, members=members)]
     check_where(device, engine)
     check_workers(workers)
-    if not all(_whole(Path(out) / each.file_name) for each in several):
+    if not all(_is_complete(Path(out) / each.file_name) for each in several):
         check_aliasing(equation, allow_aliasing)
     paths = [_generate(each, Path(out), workers, device, engine, report, quiet, force) for each in several]
     return paths[0]
@@ -109,7 +109,7 @@ def _generate(
     equation = identity.equation
     path = folder / identity.file_name
     parts = parts_folder(path).absolute()  # workers on other machines have another current folder
-    if _whole(path):
+    if _is_complete(path):
         _remove_parts(parts)
         return path
     check_folder(folder)
@@ -117,8 +117,8 @@ def _generate(
     if message := equation.caution():
         warnings.warn(message, NoiseWarning, stacklevel=2)
     with locked(parts, quiet=quiet):
-        _sweep_up(path)
-        if not _whole(path, repair=True):  # otherwise the process that had the lock has made it
+        _remove_partial_files(path)
+        if not _is_complete(path, repair=True):  # otherwise the process that had the lock has made it
             with GenerationWatch(parts, canonical_json(identity.to_dict())) as watch:
                 _make_chunks(identity, parts, workers, device, engine, report, watch, force)
                 assemble(identity, parts, path, device, force)
@@ -126,7 +126,7 @@ def _generate(
     return path
 
 
-def _whole(path: Path, repair: bool = False) -> bool:
+def _is_complete(path: Path, repair: bool = False) -> bool:
     """Whether the file exists and is not damaged; with ``repair`` a damaged file is renamed."""
     if not path.exists():
         return False
@@ -151,7 +151,7 @@ def parts_folder(path: Path) -> Path:
     return path.with_name(f".{path.stem}.parts")
 
 
-def _sweep_up(path: Path) -> None:
+def _remove_partial_files(path: Path) -> None:
     """Remove the half-written files of a killed process; to be called under the lock."""
     for left in (*path.parent.glob(f".{path.name}.*.tmp"), *parts_folder(path).glob(".*.tmp")):
         if not left.is_dir():

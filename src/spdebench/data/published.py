@@ -95,11 +95,11 @@ def _flat_blocks(dataset: Dataset, layout: Layout) -> Iterator[tuple[np.ndarray,
         dw, u = (dataset.read(column, start, start + count) for column in ("dw", "u"))
         w = dw[:, 1:] if layout.increments else np.cumsum(dw, axis=1, dtype=np.float64)
         if layout.closed:
-            w, u = (_close(w, periodic), u if layout.sol_padding else _close(u, periodic))
+            w, u = (_with_right_end(w, periodic), u if layout.sol_padding else _with_right_end(u, periodic))
         yield w, u
 
 
-def _close(array: np.ndarray, periodic: bool) -> np.ndarray:
+def _with_right_end(array: np.ndarray, periodic: bool) -> np.ndarray:
     """The field with its right end: the left one again on a torus, 0 for Dirichlet."""
     end = array[..., :1]
     return np.concatenate([array, end if periodic else np.zeros_like(end)], axis=-1)

@@ -66,7 +66,7 @@ def run(
     return _collected(chosen, work, pairs, workers, lost, (lambda: longest_first(more(), needs)) if more else None)
 
 
-class _Gone:
+class _NoResult:
     """Stands for a missing result; holds the reason."""
 
     def __init__(self, reason: str) -> None:
@@ -84,8 +84,8 @@ def _collected(
     gone: list[str] = []
     if not units:
         return
-    for result in engine(work, units, workers, lost or (lambda unit, reason: _Gone(reason)), more):
-        if isinstance(result, _Gone):
+    for result in engine(work, units, workers, lost or (lambda unit, reason: _NoResult(reason)), more):
+        if isinstance(result, _NoResult):
             gone.append(result.reason)
         else:
             yield result

@@ -102,8 +102,8 @@ class _Pool:
                 self._start_what_fits()
                 done, _ = wait(self.flying, timeout=LOOK, return_when=FIRST_COMPLETED)
                 if time.monotonic() >= self.looked + LOOK:
-                    self._kill_silent()
-                yield from self._landed(done)
+                    self._kill_hanging_workers()
+                yield from self._completed(done)
                 if done:
                     self._take(self.more())
         except Exception:
@@ -127,7 +127,7 @@ class _Pool:
 
         def watch() -> None:
             while not ended.wait(LOOK):
-                self._kill_silent()
+                self._kill_hanging_workers()
 
         threading.Thread(target=watch, daemon=True).start()
         try:
@@ -135,7 +135,7 @@ class _Pool:
         finally:
             ended.set()
 
-    def _kill_silent(self) -> None:
+    def _kill_hanging_workers(self) -> None:
         """Kill workers that hang: the units of a broken pool are run again. Checks are counted, not seconds: if this
         process was suspended together with its workers, they are not killed at once.
         """
@@ -167,7 +167,7 @@ class _Pool:
             self.room.taken.append(need)
             self.waiting.remove(index)
 
-    def _landed(self, done: set[Future[Any]]) -> Iterator[Any]:
+    def _completed(self, done: set[Future[Any]]) -> Iterator[Any]:
         broken = False
         for future in done:
             index = self.flying.pop(future)
@@ -176,7 +176,7 @@ class _Pool:
                 result = future.result()
             except BrokenProcessPool:
                 broken = True
-                yield from self._again(index)
+                yield from self._repeat(index)
                 continue
             yield result
         if broken:
@@ -191,10 +191,10 @@ class _Pool:
             if future.done() and not future.cancelled() and future.exception() is None:
                 yield future.result()
             else:
-                yield from self._again(index)
+                yield from self._repeat(index)
         self.pool = self._new_pool()
 
-    def _again(self, index: int) -> Iterator[Any]:
+    def _repeat(self, index: int) -> Iterator[Any]:
         self.deaths[index] += 1
         if self.deaths[index] < ATTEMPTS:
             self.waiting.insert(0, index)

@@ -69,14 +69,14 @@ class _Submitted:
         self.flying: dict[Any, tuple[int, Any]] = {}  # reference -> number and unit
         self.workers = workers
         self.missed = 0  # checks since the cluster has answered
-        self._look_round()
+        self._read_nodes()
         self.remote = ray.remote(call)
         shared = {"env_vars": environment()}
         self.always = {"num_cpus": 1, "max_retries": RETRIES, "runtime_env": shared}
         self._check_fits([need for _, need in units])
         self.watch = heartbeats.WorkerWatch(ray, shared)
 
-    def _look_round(self) -> None:
+    def _read_nodes(self) -> None:
         """Read the resources of the nodes that are alive now, and from that the number of units to submit."""
         self.nodes = [node["Resources"] for node in self.ray.nodes() if node["Alive"]]
         self.most = self.workers or WINDOW * max(1, int(sum(node.get("CPU", 0) for node in self.nodes)))
@@ -86,22 +86,22 @@ class _Submitted:
         """Raise an error before anything starts if no node can run a unit; nodes of a new cluster may still join."""
         patience = time.monotonic() + (GATHERING if os.environ.get("RAY_ADDRESS") else 0.0)
         most = max(needs, key=lambda need: need.gpus)
-        while time.monotonic() < patience and not self._holding(most):
+        while time.monotonic() < patience and not self._nodes_with_gpus(most):
             time.sleep(1.0)
-            self._look_round()
+            self._read_nodes()
         self._asked(most)
 
     def results(self) -> Iterator[Any]:
         try:
             while self.waiting or self.flying:
-                if time.monotonic() > self.looked + LOOK and self._answers():
-                    self._look_round()
+                if time.monotonic() > self.looked + LOOK and self._head_listens():
+                    self._read_nodes()
                     self.watch.look([number for number, _ in self.flying.values()], LOOK)
                 while self.waiting and len(self.flying) < self.most:
                     self._submit(*self.waiting.pop())
                 done, _ = self.ray.wait(list(self.flying), num_returns=1, timeout=LOOK)
                 for reference in done:
-                    yield self._landed(reference, self.flying.pop(reference)[1])
+                    yield self._completed(reference, self.flying.pop(reference)[1])
                     if new := self.more():
                         self.waiting = in_order([*reversed(self.waiting), *new])[::-1]
         finally:
@@ -113,10 +113,10 @@ class _Submitted:
         self.submitted += 1
         number = self.submitted
         options = self.always | self._asked(need)
-        reference = self.remote.options(**options).remote(self.work, unit, self.watch.signs, number, LOOK / 2)
+        reference = self.remote.options(**options).remote(self.work, unit, self.watch.heartbeats, number, LOOK / 2)
         self.flying[reference] = (number, unit)
 
-    def _answers(self) -> bool:
+    def _head_listens(self) -> bool:
         """Whether the head of the cluster listens; Ray itself would wait for a minute, and then end this process."""
         self.looked = time.monotonic()
         try:
@@ -129,7 +129,7 @@ class _Submitted:
         self.missed = 0
         return True
 
-    def _landed(self, reference: Any, unit: Any) -> Any:
+    def _completed(self, reference: Any, unit: Any) -> Any:
         errors = self.ray.exceptions
         try:
             return self.ray.get(reference)
@@ -144,7 +144,7 @@ class _Submitted:
 
     def _asked(self, need: Need) -> dict[str, Any]:
         """The resources as Ray takes them; never more memory than the largest node has, so that every unit can run."""
-        nodes = self._holding(need)
+        nodes = self._nodes_with_gpus(need)
         if not nodes:
             raise UserError(
                 f"a unit asks for {need.gpus:g} GPUs, which no node of the Ray cluster has; use --device cpu"
@@ -152,7 +152,7 @@ class _Submitted:
         most = int(max(node.get("memory", 0) for node in nodes))
         return {"num_gpus": _share(need.gpus), "memory": min(need.memory, most)}
 
-    def _holding(self, need: Need) -> list[dict[str, float]]:
+    def _nodes_with_gpus(self, need: Need) -> list[dict[str, float]]:
         """The nodes that have enough GPUs."""
         return [node for node in self.nodes if node.get("GPU", 0) >= _share(need.gpus)]
 

@@ -63,7 +63,7 @@ def add(folder: str | os.PathLike[str], record: Record) -> bool:
         with _locked(path) as file:
             known: dict[str, Record] = {}
             content = file.read()
-            if torn := _torn(content):
+            if torn := _incomplete_bytes(content):
                 os.ftruncate(file.fileno(), len(content) - torn)
             _merge_lines(known, _decoded(content[: len(content) - torn], path), path)
             old = known.get(record.digest)
@@ -104,10 +104,10 @@ def _line(fresh: Record | Addition) -> str:
 
 def _text(path: Path) -> str:
     content = read_bytes(path, MOST_LINES)
-    return _decoded(content[: len(content) - _torn(content)], path)
+    return _decoded(content[: len(content) - _incomplete_bytes(content)], path)
 
 
-def _torn(content: bytes) -> int:
+def _incomplete_bytes(content: bytes) -> int:
     """Number of bytes of an incomplete last line: its process is still writing or was killed (then the run is added
     again)."""
     last = content[content.rfind(b"\n") + 1 :]

@@ -25,7 +25,7 @@ def core_table(records: Records) -> str:
     first = groups[0] if groups else None
     rows = sorted(dict.fromkeys(row for g in groups for row in _models(g)), key=lambda row: _error(first, row))
     lines = [[row, *(_text(filled, g, row, TEST) for g in groups)] for row in rows]
-    return "\n\n".join([md_table(["model", *(f"`{g.name}`" for g in groups)], lines), _below(filled)]) + "\n"
+    return "\n\n".join([md_table(["model", *(f"`{g.name}`" for g in groups)], lines), _remarks_below(filled)]) + "\n"
 
 
 def shift_tables(records: Records) -> str:
@@ -74,7 +74,7 @@ def _text(filled: Filled, group: Group, row: str, column: str) -> str:
     return f"**{text}**" if whole and is_best(filled, group, row, column) else text
 
 
-def _below(filled: Filled) -> str:
+def _remarks_below(filled: Filled) -> str:
     """How many seeds the numbers have, which cells are missing, and the command that fills them."""
     entries = [e for e in filled.entries if e.cell.model != SOLVER and e.cell.part == TEST]
     seeds = sorted({len(e.values) for e in entries if e.values})

@@ -45,7 +45,7 @@ def coverage(
         md_table(header, rows),
         "Figures that need runs (cells with a run / all):",
         md_table(["figure", "in the paper", "filled"], drawn),
-        *(["\n".join(map(paragraph, lines))] if (lines := _beaten(tables)) else []),
+        *(["\n".join(map(paragraph, lines))] if (lines := _regression_counts(tables)) else []),
     ]
 
 
@@ -103,7 +103,7 @@ class _Problem:
         return at_floor(min(self.plain), self.floor)
 
 
-def _beaten(tables: Sequence[Filled]) -> list[str]:
+def _regression_counts(tables: Sequence[Filled]) -> list[str]:
     """On how many problems a regression has a smaller error than every trained model of any table."""
     regressions = {title(name) for name in baselines() if has_kernel(name)}
     problems: dict[tuple[str, ...], _Problem] = {}

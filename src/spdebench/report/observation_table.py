@@ -34,7 +34,7 @@ def observation_tables(records: Records) -> str:
     for problem, groups in problems.items():
         if any(e.values for group in groups for e in group.entries.values() if e.cell.metric == SKILL):
             blocks += [f"`{problem}`, skill:", _table(filled, groups)]
-    return "".join(f"{block}\n\n" for block in [*([_picture()] if blocks else []), *blocks, _below(filled)])
+    return "".join(f"{block}\n\n" for block in [*([_picture()] if blocks else []), *blocks, _remarks_below(filled)])
 
 
 def write_figures(records: Records, root: Path) -> list[Path]:
@@ -89,7 +89,7 @@ def _text(filled: Filled, group: Group, entry: Entry | None) -> str:
     return f"**{text}**" if entry.cell.row in filled.best.get((group.name, entry.cell.column), ()) else text
 
 
-def _below(filled: Filled) -> str:
+def _remarks_below(filled: Filled) -> str:
     """How many cells are not run yet, and the command that makes them."""
     entries = [e for e in filled.entries if e.cell.metric == ENERGY_SCORE]
     missing = [e for e in entries if not e.values]

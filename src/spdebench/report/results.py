@@ -66,7 +66,7 @@ def page(records: Records, known: Iterable[Explanation] | None = None) -> str:
     sections = [
         [INTRODUCTION],
         coverage(tables, found, figures, _why([s for compared in found.values() for s in compared if s.above])),
-        *_remarkable([s for compared in found.values() for s in compared]),
+        *_above_and_far_below([s for compared in found.values() for s in compared]),
         ["## Numbers", READING],
         *([section] for f in tables for section in _numbers(f, found[f.table.name])),
         *_converged(records),
@@ -76,7 +76,7 @@ def page(records: Records, known: Iterable[Explanation] | None = None) -> str:
 
 
 # --- what is above, or far below ----------------------------------------------------------------------------------
-def _remarkable(found: Sequence[PublishedComparison]) -> list[list[str]]:
+def _above_and_far_below(found: Sequence[PublishedComparison]) -> list[list[str]]:
     above, far = [s for s in found if s.above], [s for s in found if s.far_below]
     nothing = ["None." if found else "Nothing to compare yet."]
     sections = [["## Above the published mean + 2 s.d.", *(_reasons(above) or nothing)]]

@@ -40,7 +40,7 @@ def independent(
     task: Task, members: int = 64, *, first: int | None = None, inputs: slice = slice(None), device: str = "cpu"
 ) -> Tensor:
     """Members ``first``, first + 1, .. of the true law (by default those after the stored ones), for the test part."""
-    start = _stored(task) if first is None else first
+    start = _stored_members(task) if first is None else first
     return further_members(task.test, range(start, start + members), inputs, device)
 
 
@@ -48,7 +48,7 @@ def conditional_mean(
     task: Task, members: int = MEAN_MEMBERS, *, inputs: slice = slice(None), device: str = "cpu"
 ) -> Tensor:
     """The mean of so many further members as one member: (inputs, 1, T, X..)."""
-    start, total = _stored(task), torch.zeros(())
+    start, total = _stored_members(task), torch.zeros(())
     for number in range(start, start + members):
         total = total + further_members(task.test, range(number, number + 1), inputs, device).double()
     return (total / members).float()
@@ -64,7 +64,7 @@ def exact_gaussian(task: Task, members: int = 64, *, seed: int = 0, inputs: slic
 
 def estimated_seconds(task: Task, members: int = 64, device: str = "cpu") -> float:
     """About how long `independent` takes: the time of a few paths, times their number."""
-    first = _stored(task)
+    first = _stored_members(task)
     start = time.perf_counter()
     further_members(task.test, range(first, first + TRIED), slice(0, 1), device)
     return (time.perf_counter() - start) / TRIED * members * len(task.test)
@@ -100,7 +100,7 @@ def _seen(task: Task) -> int:
     return task.spec.seen
 
 
-def _stored(task: Task) -> int:
+def _stored_members(task: Task) -> int:
     """The number of members that files hold, at least the sample itself."""
     _seen(task)
     try:

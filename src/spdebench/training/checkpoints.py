@@ -43,7 +43,7 @@ def load(path: Path, digest: str) -> dict[str, Any]:
     return content
 
 
-class Keeper:
+class CheckpointWriter:
     """Writes a checkpoint at a fixed interval of seconds, or less often, so that writing takes a small share of the
     time."""
 

@@ -24,7 +24,7 @@ def checkpoint_file(folder: Path, name: str) -> Path:
     return old if old.exists() and not new.exists() else new
 
 
-def sweep_up(folder: Path) -> None:
+def remove_partial_files(folder: Path) -> None:
     """Remove the half-written files of a killed process; to be called under the lock."""
     for path in folder.glob(".*.tmp"):
         if path.is_symlink() or path.is_file():  # of a link, the link itself is removed

@@ -122,7 +122,7 @@ class Fit:
         lr = self.schedule.lr
         set_rate(self.learner.optimiser, lr)
         self._totals.zero_()
-        with own_randomness(self.device, epoch_seed(self.options.seed, self.epoch)):
+        with seeded_randomness(self.device, epoch_seed(self.options.seed, self.epoch)):
             self.model.train()
             for rows in self._batches():
                 self._steps[len(rows)](rows)
@@ -133,7 +133,7 @@ class Fit:
         if not (math.isfinite(train) and math.isfinite(val)):
             self._check_data()
             raise Diverged(f"loss became non-finite at epoch {self.epoch}; try a smaller learning_rate (it was {lr:g})")
-        self._judge(val)
+        self._update_best(val)
         self.schedule.advance(val)
         seconds = round(time.perf_counter() - start, 6)
         self.log.append({"epoch": self.epoch, "train": train, "val": val, "lr": lr, "seconds": seconds})
@@ -173,7 +173,7 @@ class Fit:
         steps = list(self._steps.values())
         resident = self.val_data.device == self.device
         self.model.train()
-        with own_randomness(self.device, 0):
+        with seeded_randomness(self.device, 0):
             graphs = capture(self.learner, steps, [self.validate] if resident else [])
         if graphs is None:
             self.graph = False
@@ -186,7 +186,7 @@ class Fit:
     def validate(self) -> None:
         add_errors(self.model, self._val_loss, self.val_data, self._val_scale, self._totals[1])
 
-    def _judge(self, val: float) -> None:
+    def _update_best(self, val: float) -> None:
         """Keep the best weights at any improvement; only one of at least early_stop_delta resets early stopping."""
         if val < self.best:
             self.best, self.best_epoch = val, self.epoch
@@ -294,7 +294,7 @@ def epoch_seed(seed: int, epoch: int) -> int:
 
 
 @contextmanager
-def own_randomness(device: torch.device, seed: int) -> Iterator[None]:
+def seeded_randomness(device: torch.device, seed: int) -> Iterator[None]:
     """A context in which torch draws from this seed on the host and on the device; afterwards the random states are
     restored."""
     cuda = device.type == "cuda"

@@ -22,7 +22,7 @@ def is_complete(run: Run, test: bool) -> bool:
     return done and not any(_is_damaged(path, read) for path, read in _files(run))
 
 
-def set_damaged_aside(run: Run) -> None:
+def rename_damaged_files(run: Run) -> None:
     """Rename files that cannot be read, and a record whose weights or scores are damaged; to be called under the
     lock."""
     damaged = [path for path, read in _files(run) if _is_damaged(path, read)]

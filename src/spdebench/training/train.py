@@ -26,12 +26,12 @@ from spdebench.tasks import Task
 from spdebench.tasks.split import LEAST_SCORED, working_split
 from spdebench.tasks.task import Source
 from spdebench.training import checkpoints
-from spdebench.training.folder import Log, checkpoint_file, locked, read_json, sweep_up, write_json
+from spdebench.training.folder import Log, checkpoint_file, locked, read_json, remove_partial_files, write_json
 from spdebench.training.identity import from_dict, identify
 from spdebench.training.loop import Fit, validation
 from spdebench.training.options import Loss, Precision, Scheduler, TrainOptions
 from spdebench.training.provenance import now, peak_memory_mb, provenance, start_memory_watch
-from spdebench.training.repair import is_complete, set_damaged_aside
+from spdebench.training.repair import is_complete, rename_damaged_files
 from spdebench.training.run import Run
 from spdebench.training.scoring import finish
 from spdebench.training.tensorboard import TensorBoardLog, require_tensorboard
@@ -120,7 +120,7 @@ def train(
     _check_parts(task, identity.train_options, test)
     check_folder(Path(out))
     with locked(run.path), _current(device):
-        set_damaged_aside(run)
+        rename_damaged_files(run)
         if is_complete(run, test):  # finished by the process that had the lock
             return _opened(run)
         _claim(run, resume)
@@ -180,7 +180,7 @@ def _opened(run: Run) -> Run:
 
 def _claim(run: Run, resume: bool) -> None:
     """Write the spec into a new folder, or check that an existing one is this run's; to be called under the lock."""
-    sweep_up(run.path)
+    remove_partial_files(run.path)
     if run.file("spec.json").exists():
         _opened(run)
         if not resume:
@@ -249,7 +249,9 @@ def _run_epochs(
 ) -> None:
     """Run all epochs that are left, with log, checkpoints and progress bar; `Paused` if ``pause`` asks for it."""
     log = Log(run.file("log.jsonl"), fit.log)
-    keeper = checkpoints.Keeper(run.file("last.safetensors"), run.spec.digest, execution.checkpoint, fit.device.type)
+    keeper = checkpoints.CheckpointWriter(
+        run.file("last.safetensors"), run.spec.digest, execution.checkpoint, fit.device.type
+    )
     board = TensorBoardLog(run.file("tensorboard"), fit.epoch) if execution.tensorboard else None
     with Progress(fit.options.epochs, "epochs", enabled=execution.progress) as bar:
         bar.skip(fit.epoch)

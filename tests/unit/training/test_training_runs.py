@@ -170,8 +170,10 @@ def test_checkpoints_by_the_clock_and_a_half_written_log(whole, path, tmp_path, 
     options = {**FEW, "checkpoint": 0.0}
     with monkeypatch.context() as patch:
         offers = []
-        offer = checkpoints.Keeper.offer
-        patch.setattr(checkpoints.Keeper, "offer", lambda *a: offers.append(1) or len(offers) > 2 or offer(*a))
+        offer = checkpoints.CheckpointWriter.offer
+        patch.setattr(
+            checkpoints.CheckpointWriter, "offer", lambda *a: offers.append(1) or len(offers) > 2 or offer(*a)
+        )
         interrupt(patch, Fit, "run_epoch", 5)
         with pytest.raises(Stop):
             sb.train("tiny", Task(path), out=tmp_path / "cut", config={"dropout": 0.2}, **options)

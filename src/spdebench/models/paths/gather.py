@@ -36,7 +36,7 @@ def gathered(start: Tensor, *layers: Weights) -> tuple[Tensor, list[Map]]:
     """
     able = torch.is_grad_enabled() and not torch.compiler.is_compiling()
     able = able and not torch.is_autocast_enabled(start.device.type)
-    notes = [_Notes(*layer) if able and _pays(*layer) else None for layer in layers]
+    notes = [_Notes(*layer) if able and _is_faster(*layer) else None for layer in layers]
     taken = [t for layer, each in zip(layers, notes, strict=True) if each for t in layer]
     if taken:
         start = _Start.apply(start, [each for each in notes if each], *taken)  # type: ignore[no-untyped-call]
@@ -45,7 +45,7 @@ def gathered(start: Tensor, *layers: Weights) -> tuple[Tensor, list[Map]]:
     ]
 
 
-def _pays(weight: Tensor, bias: Tensor | None) -> bool:
+def _is_faster(weight: Tensor, bias: Tensor | None) -> bool:
     """Whether gathering is faster: on a GPU always, on a processor for large weights."""
     asked = weight.requires_grad or (bias is not None and bias.requires_grad)
     return asked and (weight.device.type != "cpu" or weight.numel() >= _LARGE)
@@ -74,7 +74,7 @@ class _Notes:
         self._pairs: list[tuple[Tensor, Tensor]] = []
         self._sums: list[Tensor | None] = [None, None]  # of W and b
 
-    def _enter(self) -> None:
+    def _drop_failed_pass(self) -> None:
         """Drop what an earlier backward pass left behind because it failed or ended before the start of the solve."""
         now = torch._C._current_graph_task_id()  # torch has no public name for the backward pass that runs now
         if now != self._pass:
@@ -83,7 +83,7 @@ class _Notes:
 
     def add(self, x: Tensor, g: Tensor) -> None:
         """x (rows, in) and g (rows, out), or one matrix of each per mode."""
-        self._enter()
+        self._drop_failed_pass()
         self._pairs.append((x.detach(), g))
         if len(self._pairs) * (x.nbytes + g.nbytes) >= _HELD:
             self._multiply()
@@ -96,7 +96,7 @@ class _Notes:
 
     def take(self) -> list[Tensor | None]:
         """The gradients of W and b; None where they are not asked for or no evaluation was met."""
-        self._enter()
+        self._drop_failed_pass()
         if self._pairs:
             self._multiply()
         out = self._sums

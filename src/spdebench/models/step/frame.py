@@ -63,11 +63,11 @@ def fit_velocity(grid: Grid, u: Tensor, dw: Tensor, target: Tensor) -> tuple[flo
     """
     best = Frame(grid, torch.zeros(grid.dim, 2, dtype=torch.float64, device=u.device))
     linear = torch.stack([u, dw, torch.ones_like(u)])
-    at_rest = error = _misfit(grid, linear, target)
+    at_rest = error = _residual_rms(grid, linear, target)
     for _ in range(ROUNDS):
         back = best.move(target, -best.shift(u, dw))
         found = Frame(grid, best.velocity + _correction(grid, linear, back))
-        left = _misfit(grid, linear, found.move(target, -found.shift(u, dw)))
+        left = _residual_rms(grid, linear, found.move(target, -found.shift(u, dw)))
         if left < error:
             best = found
         if not left < 0.9 * error:
@@ -76,7 +76,7 @@ def fit_velocity(grid: Grid, u: Tensor, dw: Tensor, target: Tensor) -> tuple[flo
     return tuple(best.velocity.flatten().tolist()) if error < WORTH * at_rest else ()
 
 
-def _misfit(grid: Grid, columns: Tensor, target: Tensor) -> float:
+def _residual_rms(grid: Grid, columns: Tensor, target: Tensor) -> float:
     """Root mean square over the box of the residual of a regression on these columns."""
     left = target - (_coefficients(columns, target)[:, None] * columns).sum(0)
     return float((grid.multiplicity(target.device) * left.abs().square().mean(0)).sum().sqrt())

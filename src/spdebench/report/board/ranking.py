@@ -30,7 +30,7 @@ def rows_of(runs: Iterable[ShownRun]) -> list[BoardRow]:
     for problem in problems_of(rows):
         for row in problem.rows:
             row.metric = problem.metric
-        _tell_apart(problem.rows)
+        _name_differing_settings(problem.rows)
         _mark_best(problem)
     return sorted(rows, key=_order)
 
@@ -43,7 +43,7 @@ def _order(row: BoardRow) -> tuple[Any, ...]:
     return (*place, row.first.pilot, score, row.first.model, row.first.key)
 
 
-def _tell_apart(problem: Sequence[BoardRow]) -> None:
+def _name_differing_settings(problem: Sequence[BoardRow]) -> None:
     """Where a model has several rows, name the settings in which they differ; pilots do not count for other rows."""
     for model in {row.first.model for row in problem}:
         same = [row for row in problem if row.first.model == model]

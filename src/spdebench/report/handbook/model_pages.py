@@ -70,7 +70,7 @@ def _about(cls: type[OperatorModel]) -> Iterator[str]:
     else:
         texts = [rest if ":  " in first else module, own]
     texts += [doc for base in _bases(cls) if "\n\n" in (doc := inspect.getdoc(base) or "")]
-    told = [_told_apart(text) for text in texts]
+    told = [_split_docstring(text) for text in texts]
     if shared or ":  " in first:
         yield f"$$\n{display(cls.formula())}\n$$"
     for same, _ in told:
@@ -78,7 +78,7 @@ def _about(cls: type[OperatorModel]) -> Iterator[str]:
     parent = next((name for base in cls.__mro__[1:] if (name := base.__dict__.get("name")) in MODELS), None)
     if parent is not None:
         yield f"It is built on [{MODELS[parent].title}]({parent}.md)."
-    named = [_told_apart(inspect.getdoc(module) or "") for module in _named_modules(texts)]
+    named = [_split_docstring(inspect.getdoc(module) or "") for module in _named_modules(texts)]
     differences = [joined(other) for _, other in (*told, *named) if other]
     if differences:
         yield "## Where it differs from the authors' code, and why"
@@ -88,7 +88,7 @@ def _about(cls: type[OperatorModel]) -> Iterator[str]:
 Blocks = list[tuple[Kind, str]]
 
 
-def _told_apart(text: str) -> tuple[Blocks, Blocks]:
+def _split_docstring(text: str) -> tuple[Blocks, Blocks]:
     """The parts of a docstring about the model and about the authors' code; a list stays with its introduction."""
     same: Blocks = []
     other: Blocks = []

@@ -46,7 +46,7 @@ def _plot(filled: Filled, panels: list[Group], complete: dict[str, list[str]]) -
     wide = 2 if len(panels) > 1 else 1
     high = -(-len(panels) // wide)
     remark = "outwards is better: rim = the best of the panel, each ring inwards 10 times its error, centre 1000 times"
-    remark += _absent(filled, panels, complete)
+    remark += _missing_runs(filled, panels, complete)
     figure = new_figure(1.9 + 3.6 * wide, 0.7 + 3.1 * high, plain(heading(filled), TITLE), remark)
     grid = figure.subplots(high, wide, squeeze=False, subplot_kw={"projection": "polar"})
     for axes in grid.flat[len(panels) :]:
@@ -60,7 +60,7 @@ def _plot(filled: Filled, panels: list[Group], complete: dict[str, list[str]]) -
     return figure
 
 
-def _absent(filled: Filled, panels: list[Group], complete: dict[str, list[str]]) -> str:
+def _missing_runs(filled: Filled, panels: list[Group], complete: dict[str, list[str]]) -> str:
     """What the figure does not show because runs are missing: whole panels, and models within panels."""
     lacking_panels = [group.name for group in filled.groups if group not in panels]
     models: dict[str, list[str]] = {}
