@@ -169,7 +169,7 @@ def test_statistics_of_the_authors_data_where_their_scheme_is_correct(truncation
 
 
 def test_odd_symmetry():
-    """u -> -u, dW -> -dW leaves the equation alone, in both editions."""
+    """u -> -u, dW -> -dW is a symmetry of the equation, in both editions."""
     for edition in ("paper", "converged"):
         eq = equation("phi41", edition=edition, points=32, truncation=16, sigma=1, substeps=1)
         paths = simulate(eq, 0, range(3), out_dtype=torch.float64)

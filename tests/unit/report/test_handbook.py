@@ -63,7 +63,7 @@ def test_the_page_of_an_equation_says_what_the_registry_says() -> None:
     page = equation_page("kpz", [], [Law("order one", "|u_h| <= C h")], {"light": "a.png", "dark": "b.png"})
     assert page.startswith("# Kardar-Parisi-Zhang\n\n$$\n") and "![Solutions of kpz](b.png){.only-dark}" in page
     assert r"- **Order one**: \|u\_h\| \<= C h" in page and "Hairer" in page
-    assert "| `renormalisation` | `exact` | `none`, `paper`, `exact` | its own |" in page
+    assert "| `renormalisation` | `exact` | `none`, `paper`, `exact` | this equation |" in page
     assert "core suite: `kpz`" in page and "edition=converged" in page
     assert shown("kpz").edition == "converged" and shown("wave") == sb.equation("wave")
 

@@ -60,8 +60,7 @@ class StepConfig(Config):
 
 
 class StepModel(OperatorModel, name="step"):
-    """Regression of u_{n+1} on products of u_n and dw_{n+1}, mode by mode, without a network and without the
-    equation."""
+    """Regression of u_{n+1} on products of u_n and dw_{n+1}, mode by mode, without a network or the equation."""
 
     title = "step"
     config_class = StepConfig

@@ -68,7 +68,7 @@ def equation_page(name: str, tables: Sequence[Filled], laws: Sequence[Law], pict
     parts += ["## Fields", f"Set as `key=value`: `spdebench generate {name} sigma=0.5 -n 1200`.", _fields(cls)]
     parts += ["## Schemes", _schemes(cls())]
     parts += ["## Laws that are tested", *_laws(name, laws)]
-    parts += ["## Numbers of its problems", *_problems(name, tables)]
+    parts += ["## Reference errors of its problems", *_problems(name, tables)]
     parts += ["## Literature", _literature(name)]
     return "\n\n".join(part for part in parts if part) + "\n"
 
@@ -85,7 +85,7 @@ def equation_index() -> str:
     about = (
         "xi is the noise, the time derivative of a Wiener process W ([noise](../concepts/noise.md)). Other words are "
         "fields of the equation, such as `viscosity`. This page and those of the equations are computed from the "
-        "code. [Add an equation](../add-an-equation.md) says how to write one of your own."
+        "code. [Add an equation](../add-an-equation.md) explains how to write your own."
     )
     header = ["equation", "name", "formula", "dimensions", "in the paper"]
     return "\n\n".join(["# The equations", about, md_table(header, rows), contents]) + "\n"
@@ -121,8 +121,15 @@ def _fields(cls: type[Equation]) -> str:
         default = getattr(made, field.name)
         offered = choices.get(field.name, get_args(hints[field.name]))
         shown_choices = ", ".join(f"`{word}`" for word in offered) if len(offered) > 1 else ""
-        rows.append([f"`{field.name}`", f"`{default}`", shown_choices, "" if field.name in common else "its own"])
-    return md_table(["field", "default", "choices", ""], rows)
+        rows.append(
+            [
+                f"`{field.name}`",
+                f"`{default}`",
+                shown_choices,
+                "all equations" if field.name in common else "this equation",
+            ]
+        )
+    return md_table(["field", "default", "choices", "used by"], rows)
 
 
 def _schemes(equation: Equation) -> str:
@@ -130,7 +137,7 @@ def _schemes(equation: Equation) -> str:
     for edition, scheme in type(equation).schemes.items():
         line = (inspect.getdoc(SCHEMES[scheme]) or "").splitlines()[0]
         rows.append([f"`{edition}`", f"`{scheme}`", escaped(line)])
-    about = "[Editions](../concepts/editions.md) says what the two editions are."
+    about = "[Editions](../concepts/editions.md) explains the two editions."
     return md_table(["edition", "scheme", "one step"], rows) + f"\n\n{about}"
 
 

@@ -52,7 +52,7 @@ def model_index() -> str:
     about = (
         "The page of a model has its formula, its numbers of parameters, where it differs from the authors' code and "
         "why, and its results. All of it is computed from the code and the run records. [Models](../models.md) "
-        "describes the interface, and [your own model](../howto/own-model.md) says how to add one."
+        "describes the interface, and [your own model](../howto/own-model.md) explains how to add one."
     )
     return "\n\n".join(["# The models", about, md_table(["model", "name", ""], rows), contents]) + "\n"
 
