@@ -1,4 +1,4 @@
-"""``spdebench data``: look at, check, describe, import, export, fetch and upload dataset files."""
+"""``spdebench data``: describe, verify, import, export, download and publish dataset files."""
 
 from __future__ import annotations
 

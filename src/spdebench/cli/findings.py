@@ -1,4 +1,4 @@
-"""``spdebench findings``: what the benchmark shows about the published one, with numbers computed here."""
+"""``spdebench findings``: facts about the published benchmark, with numbers computed here."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``spdebench merge``: take over what a campaign on another machine has made."""
+"""``spdebench merge``: add the records and unfinished runs of another machine."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``spdebench model``: give trained models to others, and fetch theirs."""
+"""``spdebench model``: publish and download trained models."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``spdebench status``: how far a campaign is, while it runs or after it was stopped."""
+"""``spdebench status``: the progress of a campaign, while it runs or after an interruption."""
 
 from __future__ import annotations
 

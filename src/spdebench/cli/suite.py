@@ -1,4 +1,4 @@
-"""``spdebench suite``: list suites, print the problems of one, make its files, verify them."""
+"""``spdebench suite``: list suites, or print, generate or verify the problems of a suite."""
 
 from __future__ import annotations
 

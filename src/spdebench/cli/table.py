@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from spdebench.paper.base import Edition, Table
     from spdebench.records import Records
 
-LONG = 24 * 3600.0  # seconds of work from which on a plan says what takes less
+LONG = 24 * 3600.0  # if the missing runs take longer than this (in seconds), the plan also suggests smaller requests
 
 
 def table(

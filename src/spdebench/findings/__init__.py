@@ -1,4 +1,4 @@
-"""What the benchmark shows about the published one: findings, each with its numbers and a command that prints them."""
+"""Findings about the published benchmark, each with its numbers and a command that prints them."""
 
 from spdebench.findings.base import FINDINGS, Finding, Found, OnFile, Sources, ordered, sources
 

@@ -1,4 +1,4 @@
-"""A finding: one sentence about the published benchmark, the numbers in it, how they are computed, and what follows."""
+"""A finding: a statement about the published benchmark, its numbers, how they are computed, and the consequence."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ Uses = Literal["fresh data", "run records", "published numbers", "formulas", "ti
 
 @dataclass(frozen=True)
 class Found:
-    """The numbers that stand in the sentence, by name, and a table."""
+    """The numbers in the sentence, by name, and a table."""
 
     numbers: Mapping[str, float]
     rows: TableRows = ()
@@ -96,7 +96,7 @@ def sources(results: Path | None = None, device: str = "cpu") -> Iterator[Source
 
 @dataclass(frozen=True)
 class OnFile:
-    """The same question put to one data file: its sentence, and how its numbers are computed."""
+    """The same finding for one data file: its sentence, and how its numbers are computed."""
 
     sentence: str
     compute: Callable[[Sources, Dataset], Found]

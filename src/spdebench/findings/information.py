@@ -1,4 +1,4 @@
-"""Findings about what a model is given: late noise, and a target that is not the solution."""
+"""Findings about inputs and targets of models: late noise, and a target that is not the solution."""
 
 from __future__ import annotations
 

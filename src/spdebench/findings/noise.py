@@ -14,7 +14,7 @@ from spdebench.findings.base import Finding, Found, OnFile, Sources, declare, pr
 from spdebench.solvers import simulate
 
 LARGE = 20.0
-"""A path of KdV whose |u| exceeds this has left every solution: |u_0| <= 1, and the noise adds about 1."""
+"""A path of KdV whose |u| exceeds this has diverged: |u_0| <= 1, and the noise adds about 1."""
 
 
 # --- KdV ----------------------------------------------------------------------------------------------------------
