@@ -138,13 +138,16 @@ def test_members_are_reproducible_and_independent(fitted, task):
 
 
 # --- training -----------------------------------------------------------------------------------------------------
-def make_fit(task: Task, *, fresh: bool = True) -> Fit:
+def make_fit(
+    task: Task, *, fresh: bool = True, device: str = "cpu", graph: bool | None = None, on_host: bool = False
+) -> Fit:
     options = TrainOptions(epochs=3, batch_size=20, learning_rate=1e-2, loss="flow")
-    model = built(task)
-    train, val = (flow_part(model, p, d, options.seed, model.device) for p, d in ((task.train, 1), (task.val, 4)))
+    model = built(task).to(device)
+    place = torch.device("cpu") if on_host else model.device
+    train, val = (flow_part(model, part, d, options.seed, place) for part, d in ((task.train, 1), (task.val, 4)))
     if fresh:
         calibrate(model, train)
-    return Fit(model, train, val, options)
+    return Fit(model, train, val, options, graph=graph)
 
 
 def test_a_resumed_training_is_the_uninterrupted_one(task):
@@ -159,6 +162,19 @@ def test_a_resumed_training_is_the_uninterrupted_one(task):
     assert all(torch.equal(value, weights[key]) for key, value in second.model.state_dict().items())
     assert [e["val"] for e in whole.log] == [e["val"] for e in second.log]
     assert whole.log[0]["val_metric"] == "flow_loss" and len({e["train"] for e in whole.log}) == 3
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("on_host", [False, True])
+def test_a_graph_gives_the_weights_of_eager_steps(task, on_host):
+    eager, graph = (make_fit(task, device="cuda", graph=g, on_host=on_host) for g in (False, True))
+    for fit in (eager, graph):
+        while not fit.finished:
+            fit.run_epoch()
+    weights = eager.model.state_dict()
+    assert graph.graph
+    for key, value in graph.model.state_dict().items():
+        torch.testing.assert_close(value, weights[key], rtol=1e-4, atol=1e-5)
 
 
 def test_pairs_are_redrawn_in_place_and_lie_on_the_line(fitted, task):
