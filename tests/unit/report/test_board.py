@@ -142,6 +142,7 @@ def test_laws_are_ranked_by_their_own_score(records, folder, tmp_path):
     assert (paths.seen, law.seen) == (None, 4) and law.title == "phi41, seen=4"
     assert law.problem.metric == LAW and [row.first.model for row in law.leaders] == ["second"]
     assert len(paths.rows) == 5  # the other problem is as it was
+    assert paths.at_floor(1.1 * (paths.floor or 0.0)) and not law.at_floor(0.0)
 
 
 def test_our_laws_are_ranked_with_submitted_ones_and_the_true_law_is_the_floor(tmp_path):

@@ -13,7 +13,7 @@ from spdebench.display import aligned
 from spdebench.errors import unknown
 from spdebench.paper.catalogue import TABLES
 from spdebench.records import Records
-from spdebench.records.summary import MISSING, at_floor, count, mean_and_std, number, rough
+from spdebench.records.summary import MAIN, MISSING, at_floor, count, mean_and_std, number, rough
 from spdebench.registry import command
 from spdebench.report.board.problems import Problem, problems_of
 from spdebench.report.board.ranking import rows_of
@@ -30,8 +30,9 @@ FIELDS = (
     *("at_floor", "seeds", "few_seeds", "parameters", "training_seconds", "inference_ms", "hidden", "reproduced"),
 )
 NOTE = (
-    "Mean ± s.d. over training seeds. Errors within a factor 1.2 of the floor count as equal. A row without a rank "
-    "uses the numerical scheme that generated the data. Submissions are scored on other samples of the same problem."
+    "Mean ± s.d. over training seeds. Values of rel_l2 within a factor 1.2 of the floor count as equal. A row without "
+    "a rank uses the numerical scheme that generated the data. Submissions are scored on other samples of the same "
+    "problem."
 )
 
 
@@ -60,6 +61,10 @@ class ProblemBoard:
     @property
     def floor(self) -> float | None:
         return self.problem.floor.mean if self.problem.floor else None
+
+    def at_floor(self, mean: float | None) -> bool:
+        """Whether an error cannot be improved. The energy score of the true law is not small: a factor says little."""
+        return self.problem.metric == MAIN and at_floor(mean, self.floor)
 
     @property
     def leaders(self) -> list[BoardRow]:
@@ -104,7 +109,7 @@ def tidy(found: Iterable[ProblemBoard]) -> list[dict[str, Any]]:
             values = (
                 *(board.suite, board.name, board.seen, board.problem.metric, board.floor, row.rank, row.first.model),
                 *(row.variant, row.kind, row.first.record.name if entered else None, mean),
-                *(row.main.std if row.main else None, at_floor(mean, board.floor), len(row.runs), bool(row.few_seeds)),
+                *(row.main.std if row.main else None, board.at_floor(mean), len(row.runs), bool(row.few_seeds)),
                 *(row.parameters, row.training_seconds, row.inference_ms),
                 *((row.hidden, row.reproduced) if entered else (None, None)),
             )
