@@ -32,7 +32,7 @@ def ratios(records: Records, device: str) -> dict[str, list[float]]:
     for record in records.values():
         if not (record.provenance.device or "").startswith(device):
             continue
-        if (ratio := rates.misjudged(record)) is not None:
+        if (ratio := rates.measured_over_estimated(record)) is not None:
             for name in ("all", "trained" if record.epochs else "not trained", record.model):
                 found[name].append(ratio)
     return dict(found)

@@ -15,7 +15,7 @@ from spdebench.campaign.deadline import Deadline
 from spdebench.campaign.plan import Job
 from spdebench.data.identity import from_dict
 from spdebench.errors import without_aliasing_warning
-from spdebench.records import Record, store
+from spdebench.records import Record, Records, store
 from spdebench.records.times import without_exclusive_time
 from spdebench.solvers import simulate
 from spdebench.tasks import Batch, Part
@@ -26,11 +26,16 @@ from spdebench.training.scoring import inference_time, rounded
 from spdebench.training.solver_row import BATCH, SOLVER, solver_time
 
 
-def reserved_seconds(todo: Sequence[Job], budget: float | None) -> float:
-    """The part of the budget kept for exclusive timing: about two seconds for each model and equation."""
+def reserved_seconds(todo: Sequence[Job], known: Records, budget: float | None) -> float:
+    """The part of the budget kept for exclusive timing: two seconds for each model and equation without such a time.
+
+    It is at most a twentieth of the budget; what is not timed then is timed by a later command.
+    """
     if budget is None:
         return 0.0
-    return min(0.1 * budget, 2.0 * len({(j.spec.model, str(j.spec.datasets[0]["equation"])) for j in todo}))
+    have = {(record.model, record.equation) for record in known.values() if record.exclusive_timing}
+    kinds = {(j.spec.model, str(j.spec.datasets[0]["equation"])) for j in todo if j.status != "done"}
+    return min(0.05 * budget, 2.0 * len(kinds - have))
 
 
 def others_running(runs: str | Path, name: str = "") -> bool:

@@ -148,7 +148,7 @@ class Rates:
         rate = self._median(self._rates, run, statistics.median(every) if every else 1.0, without)
         return rate * work(*training_part(run.datasets, run.task), run.options, self.kind)
 
-    def misjudged(self, record: Record) -> float | None:
+    def measured_over_estimated(self, record: Record) -> float | None:
         """Measured over estimated seconds of a finished run, the estimate made without its own record.
 
         Its epochs and the number of runs that shared its device are taken as they were; None if nothing was measured.

@@ -77,7 +77,7 @@ def fill_missing(
         campaign.write(places.runs)
     for job in ready:
         say(collect(job.spec, places))
-    reserve = 0.0 if settings.exclusive else reserved_seconds(todo, budget)
+    reserve = 0.0 if settings.exclusive else reserved_seconds(todo, known, budget)
     thrifty = budget is not None
     needs = Needs(
         known,

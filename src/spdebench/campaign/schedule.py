@@ -7,6 +7,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from spdebench.campaign.exclusive_timing import reserved_seconds
 from spdebench.campaign.needs import Needs, RunSettings
 from spdebench.campaign.plan import Job, Waiting
 from spdebench.records import Records
@@ -72,7 +73,8 @@ def schedule_facts(
 ) -> dict[str, Any]:
     """For ``table --plan --budget``: one row for each run that would end within the budget, and what they give."""
     needs = Needs(records, settings.runs_per_gpu(len(devices)), thrifty=True)
-    made = schedule(todo, needs, settings.workers or 1, budget, devices[0], waiting)
+    reserve = 0.0 if settings.exclusive else reserved_seconds(todo, records, budget)
+    made = schedule(todo, needs, settings.workers or 1, budget - reserve, devices[0], waiting)
     first = {number for each in made if each.job.seed == 0 and not each.job.pilot for number in each.job.gives}
     return {
         "runs": [

@@ -8,6 +8,7 @@ import pytest
 
 from spdebench.campaign import needs as module
 from spdebench.campaign import plan
+from spdebench.campaign.exclusive_timing import reserved_seconds
 from spdebench.campaign.needs import Needs, RunSettings
 from tiny_tables import made_up, tiny_table
 
@@ -70,3 +71,13 @@ def test_a_gpu_is_filled_by_one_command():
     assert told.workers == 6 and told.runs_per_gpu(2) == 3
     assert RunSettings(workers=5).for_devices(["cuda"], 2).workers == 5
     assert RunSettings(engine="ray").for_devices(["cuda"], 64).workers is None
+
+
+def test_a_part_of_the_budget_is_kept_for_times_that_are_not_known(jobs):
+    """Two seconds for each model and equation without an exclusive time, at most a twentieth."""
+    kinds = len({job.spec.model for job in jobs})  # on one equation
+    job = next(j for j in jobs if j.spec.model == "deeponet")
+    timed = made_up(job.spec, 0.1, exclusive_timing=True, inference_ms=1.0)
+    assert reserved_seconds(jobs, {}, None) == 0 and reserved_seconds(jobs, {}, 1e4) == 2 * kinds
+    assert reserved_seconds(jobs, {timed.digest: timed}, 1e4) == 2 * (kinds - 1)
+    assert reserved_seconds(jobs, {}, 20.0) == 1.0

@@ -164,7 +164,7 @@ def test_runs_that_shared_a_gpu_count_with_their_time_alone(tiny):
     assert [shared_by(records)[r.digest] for r in made] == pytest.approx([1.5, 2.0, 1.0])
     beside = {other.digest: on_gpu(other, "10:00:30", 30.0, shared_device=True), one.digest: made[0]}
     alone = {third.digest: on_gpu(third, "11:00:00", 30.0 / slowdown(2))}
-    ratio = Rates(beside | alone, "cuda").misjudged(beside[other.digest])
+    ratio = Rates(beside | alone, "cuda").measured_over_estimated(beside[other.digest])
     rates = sorted([60.0 / slowdown(1.5), 30.0 / slowdown(2)])  # of the two that it is compared with
     assert ratio == pytest.approx((START + 30.0) / (START + slowdown(2) * sum(rates) / 2))
 
