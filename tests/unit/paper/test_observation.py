@@ -109,7 +109,7 @@ def test_drawn_noise_is_another_score_of_the_run_that_saw_everything(cells):
 
 def test_one_dimension_comes_first(cells, tmp_path):
     jobs = plan.jobs([c for c in cells if c.model in ("climatology", "fno", INDEPENDENT_LAW)], {}, tmp_path, "cuda")
-    order = Needs({}, thrifty=True).ordered(jobs)
+    order = Needs({}).ordered(jobs)
     planes = [job.spec.datasets[0]["equation"] in ("phi42", "nse") for job in order]
     assert planes == sorted(planes)
     lines = [job.trained for job, plane in zip(order, planes, strict=True) if not plane]
