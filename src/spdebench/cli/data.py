@@ -49,7 +49,7 @@ def info(file: File, as_json: Json = False) -> None:
     if as_json:
         print_json(facts if share is None else facts | {"unseen": vars(share)})
         return
-    typer.echo(f"{file} ({size(file.stat().st_size)}), {len(ds)} samples")
+    typer.echo(f"{file} ({size(file.stat().st_size)}), {f'{len(ds)} samples' if ds.imported else ds.spec.rows_text}")
     if ds.imported:
         typer.echo(f"imported: {ds.identity['published']}")
     else:

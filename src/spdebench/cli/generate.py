@@ -79,8 +79,7 @@ def generate(
     if missing:
         check_disk(missing, out)
     if dry_run:
-        for each, path in zip(files, paths, strict=True):
-            _say_estimate(each, path, workers or 1, device, as_json)
+        _say_estimates(dict(zip(paths, files, strict=True)), workers or 1, device, as_json)
         return
     if not as_json and missing:
         what = f"{chosen.title}, {chosen.edition} edition, J={chosen.truncation}"
@@ -118,16 +117,19 @@ def generate(
     typer.echo(f"next: {command(f'data verify {paths[0]}')}")
 
 
-def _say_estimate(identity: data.DatasetSpec, path: Path, workers: int, device: str, as_json: bool) -> None:
-    """Print the size and the time of a generation."""
+def _say_estimates(files: dict[Path, data.DatasetSpec], workers: int, device: str, as_json: bool) -> None:
+    """Print the size and the time of making the file of samples, and of the file of members if there is one."""
     from spdebench.data.generate import disk_bytes, estimate
 
-    file_bytes, seconds = estimate(identity, workers, device)
-    peak = disk_bytes(identity)
+    facts = {}
+    for (path, identity), prefix in zip(files.items(), ("", "members_"), strict=False):
+        file_bytes, seconds = estimate(identity, workers, device)
+        peak = disk_bytes(identity)
+        values = {"file": str(path), "bytes": file_bytes, "peak_disk_bytes": peak, "seconds": seconds}
+        facts |= {f"{prefix}{key}": value for key, value in values.items()}
+        if not as_json:
+            room = f"about {size(file_bytes)} ({size(peak)} while it is made)"
+            typer.echo(f"{identity.rows_text}, {room}, about {duration(seconds)}")
+            typer.echo(f"{path}")
     if as_json:
-        print_json({"file": str(path), "bytes": file_bytes, "peak_disk_bytes": peak, "seconds": seconds})
-        return
-    typer.echo(
-        f"{identity.total} samples, about {size(file_bytes)} ({size(peak)} while it is made), about {duration(seconds)}"
-    )
-    typer.echo(f"{path}")
+        print_json(facts)

@@ -61,7 +61,15 @@ class DatasetSpec:
         if not 0 <= self.seen <= self.equation.truncation:
             raise UserError(f"seen must be between 0 and J={self.equation.truncation}, got {self.seen}")
         self.equation.series().kept_by(self.seen)  # raises where the basis has no such truncation
-        if self.members > 1 and not len(self.inputs):
+        if self.members == 1:
+            return
+        if self.seen == self.equation.truncation:
+            raise UserError(f"with seen=J={self.seen} all of the noise is seen and u is one path; leave out members")
+        if self.seen == 0 and not self.equation.kappa:
+            raise UserError(
+                "with seen=0 and one fixed u0 (kappa=0) all inputs have the same law; use kappa=0.1, or seen above 0"
+            )
+        if not len(self.inputs):
             raise UserError(
                 f"none of the {self.n} samples belongs to the test part, for which members are generated; use n=20"
             )
@@ -93,6 +101,13 @@ class DatasetSpec:
     def total(self) -> int:
         """Rows of the file."""
         return self.n if self.members == 1 else len(self.inputs) * (self.members - 1)
+
+    @property
+    def rows_text(self) -> str:
+        """``60 samples``, or ``63 members, 7 of each of 9 samples``."""
+        if self.members == 1:
+            return f"{self.n} samples"
+        return f"{self.total} members, {self.members - 1} of each of {len(self.inputs)} samples"
 
     def members_in(self, rows: range) -> tuple[list[int], tuple[int, ...]]:
         """The sample and the member of each row: members 1..M-1 of the first input, then those of the second, .."""

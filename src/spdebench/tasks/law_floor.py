@@ -59,7 +59,7 @@ def exact_gaussian(task: Task, members: int = 64, *, seed: int = 0, inputs: slic
     data = task.datasets[0].spec
     law = GaussianLaw(data.equation, _seen(task))
     samples = task.test.rows[0][inputs].tolist()
-    return thinned(task.test, law.draw(data.seed, samples, members, seed))
+    return task.test.thinned(law.draw(data.seed, samples, members, seed))
 
 
 def estimated_seconds(task: Task, members: int = 64, device: str = "cpu") -> float:
@@ -83,15 +83,8 @@ def further_members(part: Part, members: range, inputs: slice = slice(None), dev
             some = slice(start, start + size)
             partial = PartialNoise(data.seen, numbers[some])
             paths = simulate(data.equation, data.seed, samples[some], device=device, partial=partial)
-            pieces.append(thinned(part, paths.u))
+            pieces.append(part.thinned(paths.u))
     return torch.unflatten(torch.cat(pieces), 0, (-1, len(members)))
-
-
-def thinned(part: Part, u: Tensor) -> Tensor:
-    """The frames and points of a part, of stored solutions (.., T, X..)."""
-    first = u.ndim - 1 - part.grid.dim
-    steps = (slice(None, None, part.every), *(slice(None, None, part.stride),) * part.grid.dim)
-    return u[(slice(None),) * first + steps]
 
 
 def _seen(task: Task) -> int:

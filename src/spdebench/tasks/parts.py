@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from functools import cached_property
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import torch
@@ -19,6 +19,7 @@ from spdebench.grids import Grid
 from spdebench.tasks.setting import Batch
 
 Rows = Tensor | slice
+Array = TypeVar("Array", Tensor, np.ndarray)
 
 
 class Part(Displayed, TorchDataset[dict[str, Tensor]]):
@@ -98,6 +99,10 @@ class Part(Displayed, TorchDataset[dict[str, Tensor]]):
             rows = slice(None)
         return Batch(self.u0[rows], self.dw[rows], self.equations, self.source[rows])
 
+    def thinned(self, u: Array) -> Array:
+        """Stored solutions (.., T, X..) at the frames and points of this part."""
+        return u[(..., slice(None, None, self.every), *(slice(None, None, self.stride),) * self.grid.dim)]
+
     def chunks(self) -> Iterator[tuple[Batch, Tensor]]:
         """Inputs and solutions of the samples of one row group of the files after the other, read anew each time."""
         for i, (data, rows) in enumerate(zip(self.datasets, self.rows, strict=True)):
@@ -145,7 +150,7 @@ class Part(Displayed, TorchDataset[dict[str, Tensor]]):
             total = values[:, 1:].unflatten(1, (-1, self.every)).sum(2)
             values = torch.cat([values[:, :1], total], dim=1)
         elif column == "u":
-            values = values[:, :: self.every]
+            return self.thinned(values)
         if self.stride > 1:
             for axis in range(values.ndim - self.grid.dim, values.ndim):
                 values = values.index_select(axis, torch.arange(0, values.shape[axis], self.stride))

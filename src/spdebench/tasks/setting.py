@@ -69,6 +69,8 @@ class Setting:
         known = self.seen if seen is None else seen
         if known is None or self.equation is None:
             raise UserError("all of the noise is given to the model; a law needs a task with seen=K")
+        if known > self.equation.truncation:
+            raise UserError(f"seen must be between 0 and J={self.equation.truncation}, got {known}")
         return _unseen(self.equation, self.grid, known, law)
 
     def to_dict(self) -> dict[str, Any]:

@@ -69,11 +69,14 @@ class TaskSpec:
             raise UserError(f"task: seen={self.seen} needs samples whose noise is known; {dataset.path.name} has none")
         if dataset.spec.seen == self.seen:
             return "dw_seen"
-        if self.seen == dataset.equation.truncation:
+        if self.seen == (top := dataset.equation.truncation):
             return "dw"
+        if self.seen > top:
+            raise UserError(f"task: seen must be between 0 and J={top}, got {self.seen}")
+        dataset.equation.series().kept_by(self.seen)  # raises where the basis has no such truncation
         raise UserError(
             f"task: {dataset.path.name} does not store the noise that is seen with seen={self.seen}; generate it with "
-            f"--seen {self.seen}, between 0 and J={dataset.equation.truncation}"
+            f"--seen {self.seen}"
         )
 
     def rows(self, total: int) -> Rows:
@@ -239,8 +242,7 @@ class Task(Displayed):
             raise UserError(
                 "members are made for the test part of split=blocks with its default seed and all samples; use these"
             )
-        points = (slice(None, None, self.spec.stride),) * dataset.grid.dim
-        return dataset.members()[(slice(None), slice(None), slice(None, None, self.spec.every), *points)]
+        return self.test.thinned(dataset.members())
 
     def _rows_of_other(self, name: str, dataset: Dataset) -> np.ndarray:
         rows = self.spec.rows_in(dataset, [d.identity for d in self.datasets]).parts[name]

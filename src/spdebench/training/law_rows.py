@@ -12,22 +12,21 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any
 
 import torch
 from torch import Tensor
 
 from spdebench import spec
-from spdebench.data import Dataset, DatasetSpec
+from spdebench.data import Dataset
 from spdebench.errors import UserError
-from spdebench.metrics import Scores, law_scores
+from spdebench.metrics import law_scores
 from spdebench.metrics.law.members import MembersInBlocks
-from spdebench.records import PartScores, Provenance, Record
+from spdebench.records import PartScores, Record
 from spdebench.tasks import Part, TaskSpec
-from spdebench.tasks.law_floor import GaussianLaw, further_members, is_gaussian, thinned
+from spdebench.tasks.law_floor import GaussianLaw, further_members, is_gaussian
 from spdebench.training.members import SEEN_NOISE, TEST_MEMBERS, true_members
-from spdebench.training.provenance import provenance
+from spdebench.training.reference_row import ReferenceSpec
 from spdebench.training.scoring import metric_values, sample_errors
 
 INDEPENDENT_LAW = "independent"
@@ -38,29 +37,16 @@ VERSION = 1
 
 
 @dataclass(frozen=True)
-class LawRowSpec:
-    """What the record depends on: the dataset, the number of its stored members, and the task."""
+class LawRowSpec(ReferenceSpec):
+    """What the record of the true law depends on: also the number of the stored members, against which it is scored."""
 
-    dataset: DatasetSpec
-    task: dict[str, Any]
+    model = INDEPENDENT_LAW
     members: int
 
     @property
-    def model(self) -> str:
-        return INDEPENDENT_LAW
-
-    @property
-    def datasets(self) -> tuple[dict[str, Any], ...]:
-        return (self.dataset.to_dict(),)
-
-    @cached_property
-    def digest(self) -> str:
+    def identity(self) -> dict[str, Any]:
         values = {"dataset": self.dataset.to_dict(), "members": self.members, "task": self.task}
-        return spec.digest({INDEPENDENT_LAW: VERSION, **values})
-
-    @property
-    def name(self) -> str:
-        return f"{INDEPENDENT_LAW}-{self.dataset.equation.name}-{self.digest}"
+        return {INDEPENDENT_LAW: VERSION, **values}
 
 
 class FurtherMembers(MembersInBlocks):
@@ -87,7 +73,7 @@ class ExactMembers(MembersInBlocks):
         self.shape = (len(part), members, *part.shape)
 
     def read(self, inputs: slice) -> Tensor:
-        return thinned(self.part, self.law.draw(self.seed, self.part.rows[0][inputs].tolist(), self.shape[1]))
+        return self.part.thinned(self.law.draw(self.seed, self.part.rows[0][inputs].tolist(), self.shape[1]))
 
 
 def measure(wanted: LawRowSpec, dataset: Dataset, device: str = "cpu") -> Record:
@@ -101,30 +87,12 @@ def measure(wanted: LawRowSpec, dataset: Dataset, device: str = "cpu") -> Record
         raise UserError(f"{dataset.path.name} needs {wanted.members} members; generate it with --members")
     further = FurtherMembers(part, truth.shape[1], device=device)
 
-    def score(prediction: MembersInBlocks | Tensor) -> Scores:
-        return law_scores(prediction, truth, part.grid, times=part.times, device=device)
-
-    def scored(prediction: MembersInBlocks | Tensor) -> PartScores:
-        found = score(prediction)
+    def score(prediction: MembersInBlocks | Tensor) -> PartScores:
+        found = law_scores(prediction, truth, part.grid, times=part.times, device=device)
         return PartScores(metric_values(found), sample_errors(found), wanted.datasets, part.name, len(part))
 
-    law = score(further)
-    shifts = {CONDITIONAL_MEAN: scored(further.mean.unsqueeze(1))}
+    own = score(further)  # before its mean is read
+    shifts = {CONDITIONAL_MEAN: score(further.mean.unsqueeze(1))}
     if is_gaussian(dataset.equation):
-        shifts[EXACT_LAW] = scored(ExactMembers(part))
-    return Record(
-        digest=wanted.digest,
-        name=wanted.name,
-        model=INDEPENDENT_LAW,
-        config={},
-        datasets=wanted.datasets,
-        task=wanted.task,
-        parameters=0,
-        real_parameters=0,
-        scores=metric_values(law),
-        samples=sample_errors(law),
-        shifts=shifts,
-        training_seconds=0.0,
-        measuring_seconds=round(time.perf_counter() - start, 3),
-        provenance=Provenance(**provenance(device)),
-    )
+        shifts[EXACT_LAW] = score(ExactMembers(part))
+    return wanted.record(own, shifts, time.perf_counter() - start, device)

@@ -94,8 +94,7 @@ class TrueMembers(MembersInBlocks):
         self.shape = (len(part), self.dataset.members_file.spec.members, *part.shape)
 
     def read(self, inputs: slice) -> Tensor:
-        every = (slice(None, None, self.part.every), *(slice(None, None, self.part.stride),) * self.part.grid.dim)
-        return torch.from_numpy(self.dataset.members(inputs.start, inputs.stop)[(slice(None), slice(None), *every)])
+        return torch.from_numpy(self.part.thinned(self.dataset.members(inputs.start, inputs.stop)))
 
 
 def true_members(part: Part) -> TrueMembers | None:

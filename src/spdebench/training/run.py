@@ -198,8 +198,8 @@ class Run(Displayed):
         K does not keep are drawn from their true law. Member i of row n is a function of (seed, n, i).
         """
         check_device(device)
-        if members < 1:
-            raise UserError(f"{self.name}: members must be at least 1, got {members}")
+        if not isinstance(members, int) or members < 1:
+            raise UserError(f"{self.name}: members must be a whole number, at least 1, got {members}")
         start, noise = (torch.as_tensor(np.asarray(a), dtype=torch.float32) for a in (u0, dw_seen))
         self._check(tuple(start.shape), tuple(noise.shape))
         model, completed_by = self.model.to(device), self.completion(seen)

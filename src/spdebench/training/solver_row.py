@@ -26,13 +26,13 @@ import torch
 from torch import Tensor
 
 from spdebench import spec
-from spdebench.data import Dataset, DatasetSpec
+from spdebench.data import Dataset
 from spdebench.data.identity import from_dict
 from spdebench.equations import Equation
 from spdebench.errors import UserError, without_aliasing_warning
 from spdebench.metrics import evaluate
 from spdebench.metrics.evaluate import PAPER
-from spdebench.records import MetricValue, PartScores, Provenance, Record
+from spdebench.records import MetricValue, PartScores, Record
 from spdebench.records.record import FINER, FLOOR, INDEPENDENT
 from spdebench.records.summary import MAIN
 from spdebench.solvers import simulate, solve
@@ -41,7 +41,7 @@ from spdebench.solvers.loop import between
 from spdebench.tasks import Part, TaskSpec
 from spdebench.tasks.floor import DRAWS, affordable, floor
 from spdebench.timing import wait_for_device
-from spdebench.training.provenance import provenance
+from spdebench.training.reference_row import ReferenceSpec
 
 SOLVER = "solver"
 VERSION, SUBSAMPLED_VERSION = 1, 2
@@ -52,34 +52,21 @@ METRICS = (*PAPER, "w12", "std_ratio")
 
 
 @dataclass(frozen=True)
-class SolverSpec:
-    """What a solver's record depends on: the dataset, and which of its samples, frames and points are scored."""
+class SolverSpec(ReferenceSpec):
+    """What a solver's record depends on."""
 
-    dataset: DatasetSpec
-    task: dict[str, Any]
-
-    @property
-    def model(self) -> str:
-        return SOLVER
+    model = SOLVER
 
     @property
-    def datasets(self) -> tuple[dict[str, Any], ...]:
-        return (self.dataset.to_dict(),)
-
-    @cached_property
-    def digest(self) -> str:
+    def identity(self) -> dict[str, Any]:
         plain = (self.given.every, self.given.stride) == (1, 1)
         version = VERSION if plain else SUBSAMPLED_VERSION
-        return spec.digest({"solver": version, "dataset": self.dataset.to_dict(), "task": self.task})
+        return {SOLVER: version, "dataset": self.dataset.to_dict(), "task": self.task}
 
     @cached_property
     def given(self) -> Given:
         """What a model is given of the noise."""
         return Given(self.dataset.equation, self.task.get("every", 1), self.task.get("stride", 1))
-
-    @property
-    def name(self) -> str:
-        return f"{SOLVER}-{self.dataset.equation.name}-{self.digest}"
 
 
 def measure(wanted: SolverSpec, dataset: Dataset, device: str = "cpu") -> Record:
@@ -107,27 +94,12 @@ def measure(wanted: SolverSpec, dataset: Dataset, device: str = "cpu") -> Record
         finer = thin(_simulated(_finer(eq), seed, rows.tolist(), dataset.spec.chunk, device))
         fresh = range(len(dataset), len(dataset) + len(rows))
         independent = thin(_simulated(eq, seed, fresh, dataset.spec.chunk, device))
-    return Record(
-        digest=wanted.digest,
-        name=wanted.name,
-        model=SOLVER,
-        config={},
-        datasets=wanted.datasets,
-        task=wanted.task,
-        parameters=0,
-        real_parameters=0,
-        scores=own.scores,
-        samples=own.samples,
-        shifts={
-            FINER: score(truth, finer),
-            INDEPENDENT: score(independent, truth),
-            FLOOR: measured_floor(wanted, device),
-        },
-        inference_ms=ms,
-        training_seconds=0.0,
-        measuring_seconds=round(time.perf_counter() - start, 3),
-        provenance=Provenance(**provenance(device)),
-    )
+    shifts = {
+        FINER: score(truth, finer),
+        INDEPENDENT: score(independent, truth),
+        FLOOR: measured_floor(wanted, device),
+    }
+    return wanted.record(own, shifts, time.perf_counter() - start, device, inference_ms=ms)
 
 
 def _finer(eq: Equation) -> Equation:

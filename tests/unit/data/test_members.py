@@ -76,11 +76,13 @@ def test_the_spec_of_a_law_is_part_of_its_identity(law):
         ({"seen": -2}, "between 0 and J=8"),
         ({"seen": 4, "members": 0}, "members must be between 1"),
         ({"seen": 4, "members": 4, "n": 1}, "test part"),
+        ({"seen": 8, "members": 4}, "with seen=J=8 all of the noise is seen"),
+        ({"equation": SMALL.replace(kappa=0.0), "seen": 0, "members": 4}, "all inputs have the same law"),
     ],
 )
 def test_a_wrong_law_is_one_line_and_makes_nothing(fields, message, tmp_path):
     with pytest.raises(UserError, match=message):
-        generate(SMALL, **{"n": 40, "out": tmp_path / "d", **fields})
+        generate(**{"equation": SMALL, "n": 40, "out": tmp_path / "d", **fields})
     assert not (tmp_path / "d").exists()
 
 
@@ -99,8 +101,10 @@ def test_on_the_command_line(tmp_path, capsys):
         "4",
     ]
     assert call(*words, "--members", "5", "--dry-run", "--out", tmp_path) == 0
+    assert "12 members, 4 of each of 3 samples, about 3.84 kB" in capsys.readouterr().out
+    assert call(*words, "--members", "5", "--dry-run", "--out", tmp_path, "--json") == 0
+    assert json.loads(capsys.readouterr().out)["members_bytes"] == 12 * 4 * 5 * 16
     assert not list(tmp_path.iterdir())
-    capsys.readouterr()
     assert call(*words, "--members", "5", "--out", tmp_path, "--json") == 0
     facts = json.loads(capsys.readouterr().out)
     assert facts["members_bytes"] > 0 and open_dataset(facts["file"]).members().shape == (3, 5, 5, 16)

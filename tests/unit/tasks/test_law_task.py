@@ -143,7 +143,7 @@ def test_a_climatology_of_low_rank_keeps_the_largest_part_of_the_variance(files)
     ("which", "fields", "message"),
     [
         (0, {"seen": 2}, "does not store the noise that is seen with seen=2; generate it with --seen 2"),
-        (1, {"seen": 4}, "--seen 4, between 0 and J=8"),
+        (1, {"seen": 4}, "generate it with --seen 4"),
         (1, {"seen": -1}, "at least 0"),
     ],
 )

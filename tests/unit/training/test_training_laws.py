@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import functools
 import json
 from dataclasses import dataclass, replace
 
@@ -163,6 +164,20 @@ def test_a_resumed_training_is_the_uninterrupted_one(law_task):
     assert plain[0]["val_metric"] == "energy_score"
 
 
+@pytest.mark.parametrize(
+    ("options", "closeness"),
+    [({"precision": "bfloat16"}, 0.02), pytest.param({"compile": True}, 1e-4, marks=pytest.mark.slow)],
+)
+def test_half_precision_and_compiling_change_the_rounding_only(law_task, monkeypatch, options, closeness):
+    """The model is traced but not turned into machine code, which takes a minute."""
+    monkeypatch.setattr(torch, "compile", functools.partial(torch.compile, backend="aot_eager"))
+    usual, other = make_fit(law_task), make_fit(law_task, **options)
+    weights = trained(other)
+    assert weights.keys() == trained(usual).keys() and all(w.dtype == torch.float32 for w in weights.values())
+    assert usual.best < 0.9 * usual.log[0]["val"]
+    assert other.best == pytest.approx(usual.best, rel=closeness)
+
+
 @pytest.mark.gpu
 @pytest.mark.parametrize("streamed", [False, True])
 def test_a_graph_gives_the_weights_of_eager_steps(law_task, streamed):
@@ -265,9 +280,20 @@ def test_what_cannot_draw_members_says_so(runs, law_task):
         ("path", {}, "seen=K"),
         ("law", {"seen": 0}, "trained with seen=2"),
         ("law", {"members": 0}, "at least 1"),
+        ("law", {"members": 1.5}, "at least 1, got 1.5"),
+        ("path", {"seen": 6}, "between 0 and J=4, got 6"),
     ):
         with pytest.raises(sb.UserError, match=message):
             runs[run].sample(*inputs, **options)
+    u0, dw = inputs
+    for shapes, message in (
+        ((u0, dw[:, :2]), r"dw must be \(N T X\) with 3 frames, t_0 among them"),
+        ((u0[:, :4], dw[:, :, :4]), "points"),
+        ((u0[:3], dw), r"u0 must be \(N X\) = \(24, 8\)"),
+        ((u0[0], dw[0]), r"dw must be \(N T X\)"),
+    ):
+        with pytest.raises(sb.UserError, match=message):
+            runs["law"].sample(*shapes, members=2)
 
 
 # --- what is refused ----------------------------------------------------------------------------------------------

@@ -1,0 +1,67 @@
+"""Rows of a table that no model is trained for, the solver and the true law: what they depend on, and their records."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, ClassVar
+
+from spdebench import spec
+from spdebench.data import DatasetSpec
+from spdebench.records import PartScores, Provenance, Record
+from spdebench.training.provenance import provenance
+
+
+@dataclass(frozen=True)
+class ReferenceSpec(ABC):
+    """What the record of a reference row depends on: the dataset, and which samples, frames and points are scored."""
+
+    model: ClassVar[str]
+    dataset: DatasetSpec
+    task: dict[str, Any]
+
+    @property
+    @abstractmethod
+    def identity(self) -> dict[str, Any]:
+        """Everything on which the numbers depend, with the version of the measurement."""
+
+    @cached_property
+    def digest(self) -> str:
+        return spec.digest(self.identity)
+
+    @property
+    def datasets(self) -> tuple[dict[str, Any], ...]:
+        return (self.dataset.to_dict(),)
+
+    @property
+    def name(self) -> str:
+        return f"{self.model}-{self.dataset.equation.name}-{self.digest}"
+
+    def record(
+        self,
+        own: PartScores,
+        shifts: Mapping[str, PartScores],
+        seconds: float,
+        device: str,
+        inference_ms: float | None = None,
+    ) -> Record:
+        """The record of these scores, which took so many seconds to measure on the device."""
+        return Record(
+            digest=self.digest,
+            name=self.name,
+            model=self.model,
+            config={},
+            datasets=self.datasets,
+            task=self.task,
+            parameters=0,
+            real_parameters=0,
+            scores=own.scores,
+            samples=own.samples,
+            shifts=dict(shifts),
+            inference_ms=inference_ms,
+            training_seconds=0.0,
+            measuring_seconds=round(seconds, 3),
+            provenance=Provenance(**provenance(device)),
+        )
