@@ -40,6 +40,7 @@ class Entry:
     """A cell, the records of its finished runs, their mean over seeds, and how to get what is missing.
 
     ``samples``: the metric of each test sample, averaged over seeds; None for a metric without such values.
+    ``no_number``: shown where finished runs have no number.
     """
 
     cell: Cell
@@ -47,6 +48,7 @@ class Entry:
     summary: SeedMean | None
     samples: np.ndarray | None
     command: str
+    no_number: str = ""
 
     @property
     def values(self) -> tuple[float, ...]:

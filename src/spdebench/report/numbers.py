@@ -11,7 +11,9 @@ from spdebench.records.summary import MAIN, MISSING, mean_and_std, number, one_d
 
 def measured(entry: Entry) -> str:
     """Our number: mean±s.d. (number of seeds)."""
-    return MISSING if entry.mean is None else f"{mean_and_std(entry.mean, entry.std)} ({entry.seeds_done})"
+    if entry.mean is None:
+        return entry.no_number or MISSING
+    return f"{mean_and_std(entry.mean, entry.std)} ({entry.seeds_done})"
 
 
 def published(entry: Entry) -> str:

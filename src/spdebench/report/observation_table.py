@@ -7,7 +7,7 @@ from pathlib import Path
 
 from spdebench.paper.catalogue import table
 from spdebench.paper.fill import Entry, Filled, Group, fill
-from spdebench.paper.skill import CLIMATOLOGY, ENERGY_SCORE
+from spdebench.paper.skill import CLIMATOLOGY, ENERGY_SCORE, NO_SKILL, skill_interval
 from spdebench.records import Records
 from spdebench.records.record import TEST
 from spdebench.records.summary import MISSING, SKILL, mean_and_std, number
@@ -34,7 +34,8 @@ def observation_tables(records: Records) -> str:
     for problem, groups in problems.items():
         if any(e.values for group in groups for e in group.entries.values() if e.cell.metric == SKILL):
             blocks += [f"`{problem}`, skill:", _table(filled, groups)]
-    return "".join(f"{block}\n\n" for block in [*([_picture()] if blocks else []), *blocks, _remarks_below(filled)])
+    blocks = [*([_picture()] if blocks else []), *blocks, _remarks_below(filled), *_other_seed(filled, records)]
+    return "".join(f"{block}\n\n" for block in blocks)
 
 
 def write_figures(records: Records, root: Path) -> list[Path]:
@@ -84,7 +85,7 @@ def _text(filled: Filled, group: Group, entry: Entry | None) -> str:
     if entry is None:
         return ""
     if entry.mean is None:
-        return MISSING
+        return entry.no_number or MISSING
     text = mean_and_std(entry.mean, entry.std)
     return f"**{text}**" if entry.cell.row in filled.best.get((group.name, entry.cell.column), ()) else text
 
@@ -95,9 +96,46 @@ def _remarks_below(filled: Filled) -> str:
     missing = [e for e in entries if not e.values]
     words = (
         "Skill in the energy score on the test part: 0 for the climatology, 1 for the true law. Bold: the best value "
-        "of a column; rows with drawn noise and the conditional mean are not ranked."
+        "of a column; rows with drawn noise and the conditional mean are not ranked. "
+        f"{_seeds(entries)} '{MISSING}': not run yet. '{NO_SKILL}': climatology and true law agree within 1 %, and no "
+        "skill is possible."
     )
     if not missing:
         return paragraph(words)
     words += f" {len(missing)} of {len(entries)} cells have not been run yet. This command runs them:"
     return f"{paragraph(words)}\n\n    {command('table observation --run --device cuda --seeds 1')}"
+
+
+def _seeds(entries: Sequence[Entry]) -> str:
+    """``One training seed.``, or mean and standard deviation of how many."""
+    most = max((e.seeds_done for e in entries), default=0)
+    return f"Mean ± standard deviation over up to {most} training seeds." if most > 1 else "One training seed."
+
+
+# --- data of another seed -----------------------------------------------------------------------------------------
+def _other_seed(filled: Filled, records: Records) -> list[str]:
+    """The skill of step on the data of the table and on data of another seed, with 95 % intervals over inputs."""
+    again = {group.name: group for group in fill(table("observation-seed1"), records).groups}
+    lines = []
+    for group in filled.groups:
+        texts = [_with_interval(g) for g in (group, again.get(group.name)) if g is not None]
+        if len(texts) == 2 and all(texts):
+            lines.append([*group.name.split(", "), *texts])
+    if not lines:
+        return []
+    words = (
+        "The skill of `step` on these data and on data of another seed, whose test part was not looked at while `step` "
+        "was developed; in brackets 95 % bootstrap intervals over the inputs of the test part. The command "
+        f"`{command('table observation-seed1')}` prints the second column and what it is computed from."
+    )
+    return [paragraph(words), md_table(["problem", "seen", "seed 0", "seed 1"], lines)]
+
+
+def _with_interval(group: Group) -> str:
+    """``0.923 [0.847, 0.965]``: the skill of step; empty until its run and both references are there."""
+    scores = {e.cell.model: e for e in group.entries.values() if e.cell.metric == ENERGY_SCORE and e.cell.part == TEST}
+    own = next((e for e in group.entries.values() if e.cell.model == "step" and e.cell.metric == SKILL), None)
+    if own is None or own.mean is None:
+        return ""
+    ends = skill_interval(scores[CLIMATOLOGY], scores["step"], scores.get(INDEPENDENT_LAW))
+    return number(own.mean) + ("" if ends is None else f" [{number(ends.low)}, {number(ends.high)}]")

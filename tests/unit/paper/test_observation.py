@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import re
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from spdebench.campaign import plan
@@ -13,8 +16,10 @@ from spdebench.metrics.law import terms
 from spdebench.paper.base import Cell
 from spdebench.paper.catalogue import table
 from spdebench.paper.fill import Filled, fill
+from spdebench.paper.skill import skill_interval
 from spdebench.records import Record, store
 from spdebench.report import headline
+from spdebench.report.numbers import measured
 from spdebench.report.observation_table import observation_tables
 from spdebench.report.paper_figures import FIGURES
 from spdebench.training.law_rows import INDEPENDENT_LAW
@@ -86,7 +91,35 @@ def test_there_is_no_skill_before_both_references_have_a_record(cells):
 def test_there_is_no_skill_where_the_climatology_is_the_law(cells):
     law = "nse, seen=0"
     known = scored(cells, {(law, "climatology"): 1.0, (law, "true law"): 0.995, (law, "FNO, drawn noise"): 2.0})
-    assert set(skills(fill(table("observation"), known, 1), law).values()) == {None}
+    filled = fill(table("observation"), known, 1)
+    assert set(skills(filled, law).values()) == {None}
+    shown = {e.cell.row: measured(e) for e in filled.entries if (e.cell.group, e.cell.metric) == (law, "skill")}
+    assert shown["FNO, drawn noise"] == "none" and shown["step"] == "-"  # no skill is possible; not run yet
+
+
+def test_the_interval_of_a_skill_is_that_of_a_ratio_of_means(cells):
+    """By the delta method skill +- 1.96 s.d.(gained - skill gap) / (sqrt(N) mean gap), N = 180 inputs."""
+    rng = np.random.default_rng(0)
+    climate, law = 2 + 0.3 * rng.standard_normal((2, 180))
+    law, own = 0.5 * law, climate - 1.2 + 0.2 * rng.standard_normal(180)
+    entries = fill(table("observation"), {}, 1).entries[:3]
+    a, b, c = (replace(e, samples=x) for e, x in zip(entries, (climate, own, law), strict=True))
+    for ensemble, gap in ((c, climate - law), (None, climate)):
+        gained = climate - own
+        value = gained.mean() / gap.mean()
+        half = 1.96 * (gained - value * gap).std() / (np.sqrt(180) * gap.mean())
+        found = skill_interval(a, b, ensemble)
+        assert found is not None
+        assert (found.low, found.high) == pytest.approx((value - half, value + half), abs=0.2 * half)
+    assert skill_interval(a, replace(b, samples=None), c) is None
+
+
+def test_the_sentence_about_another_seed_has_the_numbers_of_its_table():
+    text = (ROOT / headline.LAW_PAGE).read_text(encoding="utf-8")
+    found = re.findall(r"\| phi41 \| seen=\w \| [\d.]+ \[.*?\] \| ([\d.]+) \[.*?\] \|", text)
+    shown = [f"{float(value):.2f}" for value in found]
+    assert len(shown) == 4 and f"falls from 0.83 to {shown[0]}" in text
+    assert f"{shown[1]}, {shown[2]} and {shown[3]} instead of" in text
 
 
 def test_a_run_of_the_table_needs_members(cells, tmp_path):

@@ -46,8 +46,8 @@ DRAWN = ", drawn noise"
 SKILL_NOTE = (
     "skill = (climatology - model) / (climatology - true law) in the energy score: 0 for a law that does not use its "
     "input, 1 for the true one. It is computed from records of the same problem and the same seen noise. With seen=J "
-    "the true law scores 0. There is no skill where climatology and true law differ by less than 1 %: nothing can be "
-    "better there."
+    "the true law scores 0. '-': not run yet. 'none': climatology and true law differ by less than 1 %, so no model "
+    "can be better than the climatology by more than that."
 )
 
 
@@ -133,7 +133,7 @@ TABLE = Table(
         "all of the noise, which determines u.",
         f"Truth: {MEMBERS[1]} members of the law for each of the 180 inputs of the test part ({MEMBERS[2]} in two "
         "dimensions); with seen=J the sample itself. Every law is scored by 64 predicted members for each input.",
-        SKILL_NOTE,
+        f"{SKILL_NOTE} This is so for nse with seen=0: u0 says next to nothing about u there.",
         f"Networks: {EPOCHS} epochs of Adam with batches of 20, a cosine schedule and the configurations of the table "
         "core. With seen=K below J the unseen noise is replaced by new random numbers and the loss is the energy score "
         f"of {DRAWS} draws (loss=energy draws={DRAWS}); with seen=J the loss is the relative L2 error. Differences "
