@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from spdebench.paper.fill import ColumnNumbers, Entry, Filled, Group
 from spdebench.records.summary import MAIN, MISSING, mean_and_std, number, one_digit, rough
@@ -14,6 +14,12 @@ def measured(entry: Entry) -> str:
     if entry.mean is None:
         return entry.no_number or MISSING
     return f"{mean_and_std(entry.mean, entry.std)} ({entry.seeds_done})"
+
+
+def seeds_text(entries: Iterable[Entry]) -> str:
+    """``One training seed.``, or mean and standard deviation of how many."""
+    most = max((e.seeds_done for e in entries), default=0)
+    return f"Mean ± standard deviation over up to {most} training seeds." if most > 1 else "One training seed."
 
 
 def published(entry: Entry) -> str:

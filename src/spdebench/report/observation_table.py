@@ -13,6 +13,7 @@ from spdebench.records.record import TEST
 from spdebench.records.summary import MISSING, SKILL, mean_and_std, number
 from spdebench.registry import command
 from spdebench.report.markup import md_table, paragraph
+from spdebench.report.numbers import seeds_text
 from spdebench.report.paper_figures.observation import draw_observation
 from spdebench.report.style import darkened, save
 from spdebench.training.law_rows import INDEPENDENT_LAW
@@ -97,19 +98,13 @@ def _remarks_below(filled: Filled) -> str:
     words = (
         "Skill in the energy score on the test part: 0 for the climatology, 1 for the true law. Bold: the best value "
         "of a column; rows with drawn noise and the conditional mean are not ranked. "
-        f"{_seeds(entries)} '{MISSING}': not run yet. '{NO_SKILL}': climatology and true law agree within 1 %, and no "
-        "skill is possible."
+        f"{seeds_text(entries)} '{MISSING}': not run yet. '{NO_SKILL}': climatology and true law agree within 1 %, and "
+        "no skill is possible."
     )
     if not missing:
         return paragraph(words)
     words += f" {len(missing)} of {len(entries)} cells have not been run yet. This command runs them:"
     return f"{paragraph(words)}\n\n    {command('table observation --run --device cuda --seeds 1')}"
-
-
-def _seeds(entries: Sequence[Entry]) -> str:
-    """``One training seed.``, or mean and standard deviation of how many."""
-    most = max((e.seeds_done for e in entries), default=0)
-    return f"Mean ± standard deviation over up to {most} training seeds." if most > 1 else "One training seed."
 
 
 # --- data of another seed -----------------------------------------------------------------------------------------

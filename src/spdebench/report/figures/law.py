@@ -49,6 +49,11 @@ class Laws:
     remark: str
 
     @property
+    def drawn(self) -> str:
+        """How many members are lines of a figure, if not all of them are."""
+        return f", {LINES} of them as lines" if max(self.truth.shape[1], self.predicted.shape[1]) > LINES else ""
+
+    @property
     def middle(self) -> tuple[int, ...]:
         """The point in the middle of the grid."""
         return tuple(n // 2 for n in self.grid.points)
@@ -59,7 +64,7 @@ def plot_fan(laws: Laws) -> Figure:
     """u(t, x0) of up to three inputs: true and predicted members, and bands that hold 50 % and 90 % of the latter."""
     count = min(PANELS, len(laws.truth))
     place = ", ".join(f"{float(laws.grid.coordinates(k)[i]):.3g}" for k, i in enumerate(laws.middle))
-    remark = f"{laws.remark};  u at the point x = {place}"
+    remark = f"{laws.remark}{laws.drawn};  u at the point x = {place}"
     figure = new_figure(2.5 * count + 0.6, 3.2, plain(laws.title, 110), remark)
     panels = figure.subplots(1, count, sharey=True, squeeze=False)[0]
     times = np.asarray(laws.times)
@@ -77,7 +82,8 @@ def plot_fan(laws: Laws) -> Figure:
 
 def _bands(axes: Axes, times: np.ndarray, members: np.ndarray) -> None:
     """Quantiles of the members (m, T) around their median; a single member is one line."""
-    axes.plot(times, np.median(members, axis=0), color=BLUE, label="predicted" if len(members) == 1 else "median")
+    middle = "predicted" if len(members) == 1 else "median of the predicted members"
+    axes.plot(times, np.median(members, axis=0), color=BLUE, label=middle)
     if len(members) > 1:
         lines = axes.plot(times, members[:LINES].T, color=BLUE, linewidth=0.5, alpha=0.5)
         lines[0].set_label("predicted members")
@@ -93,7 +99,9 @@ def plot_members(laws: Laws) -> Figure:
     if laws.grid.dim > 1:
         return _pictures(laws)
     count = min(2, len(laws.truth))
-    figure = new_figure(8.0, 0.9 + 2.1 * count, plain(laws.title, 110), f"{laws.remark};  u at the last frame")
+    figure = new_figure(
+        8.0, 0.9 + 2.1 * count, plain(laws.title, 110), f"{laws.remark}{laws.drawn};  u at the last frame"
+    )
     grid = figure.subplots(count, 2, sharex=True, sharey="row", squeeze=False)
     x = laws.grid.coordinates(0).numpy()
     for k, row in enumerate(grid):

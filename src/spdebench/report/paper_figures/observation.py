@@ -10,7 +10,7 @@ from spdebench.paper.fill import Filled, Group
 from spdebench.paper.skill import CLIMATOLOGY, ENERGY_SCORE
 from spdebench.records.record import TEST
 from spdebench.records.summary import SKILL
-from spdebench.report.numbers import heading
+from spdebench.report.numbers import heading, seeds_text
 from spdebench.report.paper_figures.base import TITLE, Drawn, FindFolder, lacking, look
 from spdebench.report.style import GREY, INK, legend_below, new_figure, plain, styled
 from spdebench.training.law_rows import CONDITIONAL_MEAN, INDEPENDENT_LAW
@@ -21,7 +21,9 @@ if TYPE_CHECKING:
 
 CAPTION = (
     "Skill (above: 0 for the climatology, 1 for the true law) and energy score (below: smaller is better) against what "
-    "is seen of the noise. Thin lines are networks that were trained with all noise seen and are given drawn noise."
+    "is seen of the noise. Thin lines are networks that were trained with all noise seen and are given drawn noise. A "
+    "point is missing where a run has not been made, and where climatology and true law agree within 1 %, so that no "
+    "skill is possible (nse with seen=0)."
 )
 ALL = "J"
 """The K with which all of the noise is seen."""
@@ -60,13 +62,22 @@ def _place(group: Group) -> tuple[str, str]:
 @styled
 def _plot(filled: Filled, problems: dict[str, dict[str, Group]]) -> Figure:
     levels = list(dict.fromkeys(_place(group)[1] for group in filled.groups))[::-1]
-    remark = "one point per K: seen=0 is u0 alone, seen=J all of the noise"
+    remark = (
+        f"one point per K: seen=0 is u0 alone, seen=J all of the noise; skills below {LOWEST:g} are drawn at the edge. "
+        f"{seeds_text(filled.entries)}"
+    )
     figure = new_figure(2.5 * len(problems) + 1.2, 5.4, plain(heading(filled), TITLE), remark)
     panels = figure.subplots(2, len(problems), sharex=True, squeeze=False)
     for column, (problem, groups) in zip(panels.T, problems.items(), strict=True):
         for axes, metric in zip(column, (SKILL, ENERGY_SCORE), strict=True):
             _lines(axes, groups, levels, metric)
         column[0].set_title(plain(problem))
+        for level, group in groups.items():
+            if any(e.no_number for e in group.entries.values()):
+                column[0].text(
+                    levels.index(level), 0.5, "no skill possible", ha="center", va="center", color=GREY, rotation=90
+                )
+        column[0].set_xlim(-0.3, len(levels) - 0.7)
         column[0].set_ylim(LOWEST - 0.05, 1.1)
         column[1].set_ylim(bottom=0)
         column[1].set_xticks(range(len(levels)), levels)
