@@ -115,11 +115,15 @@ def test_the_interval_of_a_skill_is_that_of_a_ratio_of_means(cells):
 
 
 def test_the_sentence_about_another_seed_has_the_numbers_of_its_table():
-    text = (ROOT / headline.LAW_PAGE).read_text(encoding="utf-8")
-    found = re.findall(r"\| phi41 \| seen=\w \| [\d.]+ \[.*?\] \| ([\d.]+) \[.*?\] \|", text)
-    shown = [f"{float(value):.2f}" for value in found]
-    assert len(shown) == 4 and f"falls from 0.83 to {shown[0]}" in text
-    assert f"{shown[1]}, {shown[2]} and {shown[3]} instead of" in text
+    text = " ".join((ROOT / headline.LAW_PAGE).read_text(encoding="utf-8").split())
+    row = r"\| (phi41|kpz) \| seen=(\w) \| ([\d.]+) \[.*?\] \| ([\d.]+) \[.*?\] \|"
+    found = {(name, seen): numbers for name, seen, *numbers in re.findall(row, text)}
+    laws = [found["phi41", seen] for seen in "820"]
+    words = ["{}, {} and {}".format(*(pair[k] for pair in laws)) for k in (1, 0)]
+    assert " instead of ".join(words) in text
+    falls = "on `kpz` it falls from {} to {} with seen=8".format(*found["kpz", "8"])
+    assert falls in text and "it falls from {} to {} on `phi41`".format(*found["phi41", "J"]) in text
+    assert "and from {} to {} on `kpz`".format(*found["kpz", "J"]) in text
 
 
 def test_a_run_of_the_table_needs_members(cells, tmp_path):
