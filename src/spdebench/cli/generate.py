@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -121,7 +121,7 @@ def _say_estimates(files: dict[Path, data.DatasetSpec], workers: int, device: st
     """Print the size and the time of making the file of samples, and of the file of members if there is one."""
     from spdebench.data.generate import disk_bytes, estimate
 
-    facts = {}
+    facts: dict[str, Any] = {}
     for (path, identity), prefix in zip(files.items(), ("", "members_"), strict=False):
         file_bytes, seconds = estimate(identity, workers, device)
         peak = disk_bytes(identity)

@@ -101,7 +101,9 @@ class Part(Displayed, TorchDataset[dict[str, Tensor]]):
 
     def thinned(self, u: Array) -> Array:
         """Stored solutions (.., T, X..) at the frames and points of this part."""
-        return u[(..., slice(None, None, self.every), *(slice(None, None, self.stride),) * self.grid.dim)]
+        kept: Any = (..., slice(None, None, self.every), *(slice(None, None, self.stride),) * self.grid.dim)
+        out: Array = u[kept]
+        return out
 
     def chunks(self) -> Iterator[tuple[Batch, Tensor]]:
         """Inputs and solutions of the samples of one row group of the files after the other, read anew each time."""
