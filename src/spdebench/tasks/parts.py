@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from functools import cached_property
+from itertools import zip_longest
 from typing import Any, TypeVar
 
 import numpy as np
@@ -106,18 +107,34 @@ class Part(Displayed, TorchDataset[dict[str, Tensor]]):
         return out
 
     def chunks(self) -> Iterator[tuple[Batch, Tensor]]:
-        """Inputs and solutions of the samples of one row group of the files after the other, read anew each time."""
-        for i, (data, rows) in enumerate(zip(self.datasets, self.rows, strict=True)):
-            kept = np.zeros(len(data), dtype=bool)
-            kept[rows] = True
-            columns = (data.row_groups(column) for column in ("u0", self.noise, "u"))
-            for (start, u0), (_, dw), (_, u) in zip(*columns, strict=True):
-                chosen = kept[start : start + len(u)]
-                if chosen.any():
-                    parts = ((u0, "u0"), (dw, self.noise), (u, "u"))
-                    values = [self._thin(torch.from_numpy(array[chosen]), column) for array, column in parts]
-                    source = torch.full((len(values[0]),), i)
-                    yield Batch(values[0], values[1], self.equations, source), values[2].contiguous()
+        """Inputs and solutions of the samples of one row group of the files after the other, read anew each time.
+
+        Samples of several datasets alternate, so that a reader who stops early has seen all of the datasets.
+        """
+        streams = [self._chunks_of(i) for i in range(len(self.datasets))]
+        if len(streams) == 1:
+            yield from streams[0]
+            return
+        for several in zip_longest(*streams):
+            batches, solutions = zip(*(chunk for chunk in several if chunk is not None), strict=True)
+            order = torch.cat([torch.arange(len(u)) for u in solutions]).argsort(stable=True)
+            u0, dw, source = (
+                torch.cat([getattr(batch, name) for batch in batches])[order] for name in ("u0", "dw", "source")
+            )
+            yield Batch(u0, dw, self.equations, source), torch.cat(solutions)[order]
+
+    def _chunks_of(self, i: int) -> Iterator[tuple[Batch, Tensor]]:
+        data = self.datasets[i]
+        kept = np.zeros(len(data), dtype=bool)
+        kept[self.rows[i]] = True
+        columns = (data.row_groups(column) for column in ("u0", self.noise, "u"))
+        for (start, u0), (_, dw), (_, u) in zip(*columns, strict=True):
+            chosen = kept[start : start + len(u)]
+            if chosen.any():
+                parts = ((u0, "u0"), (dw, self.noise), (u, "u"))
+                values = [self._thin(torch.from_numpy(array[chosen]), column) for array, column in parts]
+                source = torch.full((len(values[0]),), i)
+                yield Batch(values[0], values[1], self.equations, source), values[2].contiguous()
 
     def __getitem__(self, index: int) -> dict[str, Tensor]:
         dw = self.dw[index]

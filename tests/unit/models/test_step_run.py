@@ -40,6 +40,19 @@ def test_chunks_of_a_part_are_the_part(run: Run, tmp_path: Path) -> None:
     assert torch.equal(torch.cat([batch.u0 for batch, _ in chunks]), part.u0)
 
 
+def test_chunks_of_a_mixture_alternate_between_its_datasets(tmp_path: Path) -> None:
+    """A fit that keeps the first samples of a part only sees every dataset of a mixture."""
+    fields = {"points": 16, "frames": 5, "steps": 5}
+    paths = [sb.generate(sb.equation("phi41", truncation=j, **fields), n=30, out=tmp_path) for j in (4, 8)]
+    part = sb.Task(paths).train
+    (batch, u), *rest = part.chunks()
+    assert not rest and batch.source is not None
+    assert batch.source.tolist() == [0, 1] * (len(part) // 2)
+    order = batch.source.argsort(stable=True)
+    for found, whole in ((u, part.u), (batch.dw, part.dw), (batch.u0, part.u0)):
+        assert torch.equal(found[order], whole)
+
+
 def test_show_prints_the_coefficients_and_draws_them(run: Run, tmp_path: Path) -> None:
     picture = tmp_path / "coefficients.png"
     text = CliRunner().invoke(app, ["show", str(run.path), "--out", str(picture)]).output
