@@ -242,8 +242,8 @@ def _run(
         within = f", at most {duration(budget)} now" if budget else ""
         needs, workers = Needs({}, settings.runs_per_gpu(len(places.devices))), settings.workers or 1
         cost = duration(sum(needs.seconds(j, places.devices[0]) for j in left) / workers)
-        beside = f" with {workers} side by side" if workers > 1 else ""
-        typer.echo(f"{len(todo) - len(left)} runs are done, {len(left)} to make, about {cost}{beside}{within}")
+        sharing = f" with {workers} side by side" if workers > 1 else ""
+        typer.echo(f"{len(todo) - len(left)} runs are done, {len(left)} to make, about {cost}{sharing}{within}")
         if waits:
             typer.echo(f"{waits} runs wait for pilots, which choose their learning rate")
         if left and places.devices[0].startswith("cuda") and workers > len(places.devices) and not shares_gpu_well():
