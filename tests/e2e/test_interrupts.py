@@ -27,13 +27,15 @@ SLOW = (
 )
 
 
-def started(tmp_path: Path, *words: str) -> subprocess.Popen[str]:
-    """A generation that sleeps in its first chunk."""
-    write_text(tmp_path / "slow.py", SLOW)
-    fields = ["points=16", "truncation=8", "steps=10", "frames=10"]
-    command = [sys.executable, "-m", "spdebench", "--with", str(tmp_path / "slow.py"), "generate", "phi41", *fields]
+GENERATE = ("generate", "phi41", "points=16", "truncation=8", "steps=10", "frames=10", "-n", "6")
+
+
+def started(tmp_path: Path, extension: str, *words: str) -> subprocess.Popen[str]:
+    """A command with this file of extensions, after the file has printed 'begun'."""
+    write_text(tmp_path / "extension.py", extension)
+    command = [sys.executable, "-m", "spdebench", "--with", str(tmp_path / "extension.py"), *words]
     pipe = subprocess.PIPE
-    process = subprocess.Popen([*command, "-n", "6", *words], cwd=tmp_path, stdout=pipe, stderr=pipe, text=True)
+    process = subprocess.Popen(command, cwd=tmp_path, stdin=pipe, stdout=pipe, stderr=pipe, text=True)
     assert process.stdout is not None
     while process.stdout.readline() != "begun\n":
         assert process.poll() is None
@@ -42,7 +44,7 @@ def started(tmp_path: Path, *words: str) -> subprocess.Popen[str]:
 
 @pytest.mark.parametrize("name", ["SIGTERM", "SIGHUP"])
 def test_other_signals_end_a_command_as_an_interrupt_does(tmp_path, name):
-    process = started(tmp_path)
+    process = started(tmp_path, SLOW, *GENERATE)
     process.send_signal(number := getattr(signal, name))
     _, said = process.communicate(timeout=120)
     assert process.returncode == 128 + number
@@ -51,7 +53,7 @@ def test_other_signals_end_a_command_as_an_interrupt_does(tmp_path, name):
 
 
 def test_a_second_interrupt_ends_it_at_once_and_without_a_traceback(tmp_path):
-    process = started(tmp_path)
+    process = started(tmp_path, SLOW, *GENERATE)
     for _ in range(5):
         process.send_signal(signal.SIGINT)
         time.sleep(0.002)
@@ -62,14 +64,10 @@ def test_a_second_interrupt_ends_it_at_once_and_without_a_traceback(tmp_path):
 def test_a_signal_while_the_interpreter_shuts_down_leaves_the_exit_code(tmp_path):
     """Objects of modules are deleted after Python has restored the default handlers of signals."""
     text = (
-        "import os\nclass Late:\n    def __del__(self, read=os.read):\n        print('late', flush=True)\n"
+        "import os\nclass Late:\n    def __del__(self, read=os.read):\n        print('begun', flush=True)\n"
         "        read(0, 1)  # until the test has sent its signals\nlate = Late()\n"
     )
-    write_text(tmp_path / "late.py", text)
-    command = [sys.executable, "-m", "spdebench", "--with", str(tmp_path / "late.py"), "list", "equation"]
-    pipe = subprocess.PIPE
-    process = subprocess.Popen(command, cwd=tmp_path, stdin=pipe, stdout=pipe, stderr=pipe, text=True)
-    assert process.stdout is not None and process.stdout.readline() == "late\n"
+    process = started(tmp_path, text, "list", "equation")
     for name in ("SIGINT", "SIGTERM", "SIGHUP"):
         process.send_signal(getattr(signal, name))
     _, said = process.communicate("\n", timeout=120)
@@ -99,10 +97,7 @@ def test_an_interrupt_while_an_object_is_deleted_is_not_lost(tmp_path):
         "import time\nclass Slow:\n    def __del__(self):\n        print('begun', flush=True)\n"
         "        time.sleep(600)\nSlow()\ntime.sleep(600)\n"
     )
-    write_text(tmp_path / "slow.py", text)
-    command = [sys.executable, "-m", "spdebench", "--with", str(tmp_path / "slow.py"), "list", "models"]
-    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-    assert process.stdout is not None and process.stdout.readline() == "begun\n"
+    process = started(tmp_path, text, "list", "models")
     process.send_signal(signal.SIGTERM)
     _, said = process.communicate(timeout=120)
     assert process.returncode == 128 + signal.SIGTERM

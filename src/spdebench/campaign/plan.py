@@ -149,9 +149,8 @@ def _job(
         return Job(run, "done", 0.0)
     if (folder / "record.json").exists():
         return Job(run, "finished", later, open_shifts, open_data)
-    open_data = tuple(
-        dict.fromkeys((*open_data, *_figure_data_needed().get(run.digest, ())))
-    )  # its folder may be gone later
+    also_shown = _figure_data_needed().get(run.digest, ())  # its folder may be gone later
+    open_data = tuple(dict.fromkeys((*open_data, *also_shown)))
     if checkpoint_file(folder, "best").exists():  # trained, but not tested
         return Job(run, "begun", ONCE + later, open_shifts, open_data)
     whole = rates.seconds(run)
