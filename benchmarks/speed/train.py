@@ -27,6 +27,7 @@ from torch import Tensor
 
 from spdebench.accel import without_kernels
 from spdebench.data import generate
+from spdebench.data.store import first_line
 from spdebench.engines import release
 from spdebench.equations import EQUATIONS
 from spdebench.errors import UserError
@@ -46,16 +47,23 @@ ENDLESS: dict[str, Any] = {"epochs": 1000, "early_stop_patience": 0}
 
 
 def bench(
-    names: Sequence[str] = (), *, device: str = "cuda", together: int = 8, samples: int = 1200, compiled: bool = False
+    names: Sequence[str] = (),
+    *,
+    device: str = "cuda",
+    together: int = 8,
+    samples: int = 1200,
+    compiled: bool = False,
+    measured: Callable[[dict[str, Any]], None] | None = None,
 ) -> list[dict[str, Any]]:
     """One row per model: ms per epoch (plain, alone, and together: wall time / epochs of all), gain, and errors.
 
-    ``compiled`` adds plain training of the compiled network.
+    ``compiled`` adds plain training of the compiled network, NaN where torch.compile fails. ``measured`` is called with
+    the row of each model as soon as it is there, without the times of several runs at once, which are measured last.
     """
     chosen = list(names) or _trained()
     for name in chosen:
-        if not MODELS[name].trainable:
-            raise UserError(f"model '{name}' is not trained; choose among {', '.join(_trained())}")
+        if name not in _trained():
+            raise UserError(f"model '{name}' is not trained on paths; choose among {', '.join(_trained())}")
     with tempfile.TemporaryDirectory() as folder:
         path = generate(EQUATIONS["phi41"](), n=samples, out=folder, device=device)
         task = Task(path)
@@ -64,12 +72,13 @@ def bench(
             with without_kernels():
                 times = {"plain": _plain(name, task, device)}
                 if compiled:
-                    times["compiled"] = _plain(name, task, device, compiled=True)
-                    torch.compiler.reset()
+                    times["compiled"] = _compiled(name, task, device)
             alone, fit = _alone(name, task, device)
             rows.append({"model": name, **times, "alone": alone, "val": fit.log[-1]["val"], "graph": fit.graph})
             del fit
             release(device)
+            if measured is not None:
+                measured(rows[-1])
         shared = _together(chosen, path, device, together) if together > 1 else [row["alone"] for row in rows]
     return [row | {"together": ms, "gain": row["plain"] / ms} for row, ms in zip(rows, shared, strict=True)]
 
@@ -79,7 +88,8 @@ def geometric_mean(values: Sequence[float]) -> float:
 
 
 def _trained() -> list[str]:
-    return [n for n in MODELS if MODELS[n].trainable]
+    """Models that are trained to predict paths; networks with a loss of their own, which predict laws, are left out."""
+    return [n for n in MODELS if MODELS[n].trainable and MODELS[n].law_loss != "flow"]
 
 
 # --- plain --------------------------------------------------------------------------------------------------------
@@ -114,6 +124,17 @@ def _plain(name: str, task: Task, device: str, *, compiled: bool = False) -> flo
     return 1e3 * (
         each * math.ceil(len(task.train) / options.batch_size) + _plain_validation(model, network, task, loss, device)
     )
+
+
+def _compiled(name: str, task: Task, device: str) -> float:
+    """`_plain` with torch.compile; NaN, with a warning, if the compiler fails."""
+    try:
+        return _plain(name, task, device, compiled=True)
+    except RuntimeError as error:
+        warnings.warn(f"torch.compile fails on {name}: {first_line(error)}", stacklevel=2)
+        return math.nan
+    finally:
+        torch.compiler.reset()
 
 
 @torch.no_grad()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import torch
 import typer
@@ -114,7 +114,14 @@ def train(
         raise UserError(f"at least 1 run at once and 100 samples are needed, got {together} and {samples}")
     for name in names or []:
         MODELS[name]
-    rows = bench_training(names or [], device=device, together=together, samples=samples, compiled=compiled)
+
+    def show(row: dict[str, Any]) -> None:
+        times = [f"{key} {row[key]:.1f}" for key in ("plain", "compiled", "alone") if key in row]
+        typer.echo(f"{row['model']}: {', '.join(times)} ms per epoch", err=True)
+
+    rows = bench_training(
+        names or [], device=device, together=together, samples=samples, compiled=compiled, measured=show
+    )
     if out:
         import pandas as pd  # slow to import
 

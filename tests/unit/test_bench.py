@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import csv
+import math
 
 import pytest
 import typer
 
+from command_line import call
 from spdebench.cli import bench
 from spdebench.errors import UserError
 from spdebench.models import MODELS
-from speed import kernels
+from speed import kernels, train
 from speed.models import step
 
 
@@ -44,3 +46,18 @@ def test_the_whole_fit_of_step_is_timed_on_the_papers_parts() -> None:
     assert tuple(predicted.shape) == (3, 51, 128) and len(solved.u) == 20
     assert float((predicted - solved.u[17:]).norm() / solved.u[17:].norm()) < 1e-5
     assert case.once and case.threads == 1 and "limit 15 s" in case.note
+
+
+def test_training_bench_measures_only_models_of_paths(capsys):
+    assert "flow-fno" not in train._trained() and "fno" in train._trained()
+    assert call("bench", "train", "flow-fno", "--device", "cpu", "-n", 100) == 2
+    assert "choose among" in capsys.readouterr().err
+
+
+def test_a_model_that_torch_compile_rejects_has_no_compiled_time(monkeypatch):
+    def refuse(*_args, **_options):
+        raise RuntimeError("not supported\nand more")
+
+    monkeypatch.setattr(train, "_plain", refuse)
+    with pytest.warns(UserWarning, match="torch.compile fails on fno: not supported"):
+        assert math.isnan(train._compiled("fno", None, "cpu"))
