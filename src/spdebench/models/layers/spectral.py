@@ -7,7 +7,8 @@ Only kept modes are computed, 0 <= w < W and -negative <= k <= positive along ea
 (T, X.., B, C), spectra (2, W, K.., B, C) with real and imaginary part first, so that every step is a large product of
 real matrices: cosines and sines along each axis (any length is as fast as any other; 51 and 57 frames are bad sizes for
 an FFT), then sums and differences that turn them into exponentials, and one matrix product per mode with the samples as
-rows. There are no complex tensors, no zero-filled buffers and no branches on data.
+rows. There are no complex tensors, no zero-filled buffers and no branches on data. Gradients are written out below, but
+torch.compile gets the same sums without them and differentiates them itself.
 """
 
 from __future__ import annotations
@@ -80,14 +81,14 @@ class FourierTransform(nn.Module):
         self._fit((frames or h.shape[0], *h.shape[1:-2]), _wide(h[:0]))
         time, *space = self._matrices("ahead")
         with _full_precision(h):
-            return _Transform.apply(_wide(h), True, self.modes, time[:, : h.shape[0]], *space)  # type: ignore[no-any-return,no-untyped-call]
+            return _transform(_wide(h), True, self.modes, [time[:, : h.shape[0]], *space])
 
     def inverse(self, z: Tensor, lengths: Sequence[int], frames: int | None = None) -> Tensor:
         """(2, W, K.., B, C) -> (T, X.., B, C) on a grid of ``lengths``; only the first ``frames`` if given."""
         self._fit(tuple(lengths), _wide(z[:0]))
         time, *space = self._matrices("back")
         with _full_precision(z):
-            return _Transform.apply(_wide(z), False, self.modes, time[:, :frames], *space)  # type: ignore[no-any-return,no-untyped-call]
+            return _transform(_wide(z), False, self.modes, [time[:, :frames], *space])
 
     # --- matrices -------------------------------------------------------------------------------------------------
     def _matrices(self, which: str) -> list[Tensor]:
@@ -145,6 +146,8 @@ def _waves(n: int, top: int, *, with_zero_sine: bool) -> Tensor:
 def contract(matrix: Tensor, h: Tensor, axis: int) -> Tensor:
     """out(.., j, ..) = sum_k M(j, k) h(.., k, ..), M (m, n) a constant and n the length of this axis of h."""
     with _full_precision(h):
+        if torch.compiler.is_compiling():
+            return _contract(matrix, _wide(h), axis)
         return _Contraction.apply(_wide(h), matrix, axis)  # type: ignore[no-any-return,no-untyped-call]
 
 
@@ -178,6 +181,13 @@ def _product(matrix: Tensor, h: Tensor) -> Tensor:
 
 
 # --- the two linear maps, each the other's adjoint ----------------------------------------------------------------
+def _transform(x: Tensor, ahead: bool, modes: Modes, matrices: Sequence[Tensor]) -> Tensor:
+    """``ahead``: z = A x; else h = A^T x."""
+    if torch.compiler.is_compiling():
+        return (_analyse if ahead else _synthesise)(x, modes, matrices)
+    return _Transform.apply(x, ahead, modes, *matrices)  # type: ignore[no-any-return,no-untyped-call]
+
+
 class _Transform(torch.autograd.Function):
     """``ahead``: z = A h, whose gradient is A^T g; else h = A^T z, whose gradient is A g."""
 
@@ -265,8 +275,15 @@ def mix(z: Tensor, weight: Tensor) -> Tensor:
     """y(mode) = z(mode) W(mode), complex products: z (2, modes.., B, C), W (2, modes.., C, D) -> (2, modes.., B, D)."""
     with _full_precision(z):
         modes, matrices = _wide(z).reshape(2, -1, *z.shape[-2:]), weight.reshape(2, -1, *weight.shape[-2:])
-        flat: Tensor = _Mixing.apply(modes, matrices)  # type: ignore[no-untyped-call]
+        product = _complex_product if torch.compiler.is_compiling() else _Mixing.apply
+        flat: Tensor = product(modes, matrices)
     return flat.reshape(*z.shape[:-1], -1)
+
+
+def _complex_product(z: Tensor, weight: Tensor) -> Tensor:
+    """z W for every mode: four real products."""
+    (a, b), (p, q) = z.unbind(0), weight.unbind(0)
+    return torch.stack([a.bmm(p).baddbmm(b, q, alpha=-1), b.bmm(p).baddbmm(a, q)])
 
 
 class _Mixing(torch.autograd.Function):
