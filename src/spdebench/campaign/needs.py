@@ -10,9 +10,9 @@ from dataclasses import dataclass, replace
 
 import torch
 
+from spdebench.campaign.effort import volume
 from spdebench.campaign.plan import Job
-from spdebench.campaign.rates import volume
-from spdebench.campaign.sharing import slowdown
+from spdebench.campaign.sharing import FULL_LOAD, gpu_share, kernel_kind, slowdown
 from spdebench.engines import Need
 from spdebench.records import Records
 
@@ -20,7 +20,7 @@ PROCESS = 700 << 20  # bytes of a process that has loaded what training needs
 CUDA = 2 << 30  # what CUDA's libraries take of main memory besides, about
 COPIES = 12  # copies of the training part that a run on the host is assumed to need, where no record says it
 MARGIN = 1.2  # over the peak memory of runs of the same kind
-PER_GPU = 12  # runs that share a GPU if nothing else is said; more gain little (`sharing.slowdown`)
+PER_GPU = 12  # runs that share a GPU at most if nothing else is said; runs that use much of it are fewer
 
 
 @dataclass(frozen=True)
@@ -37,13 +37,21 @@ class RunSettings:
     per_gpu: int = 0
     progress: bool = False
     force: bool = False  # continue what another version or device has begun
+    by_load: bool = False  # runs start on a GPU until it is fully used, in place of a fixed number
 
     def for_devices(self, devices: Sequence[str], cores: int | None = None) -> RunSettings:
-        """With as many runs at a time as fill local GPUs: ``per_gpu`` on each, or 12, but no more than ``cores``."""
+        """With as many runs at a time as fill local GPUs: ``per_gpu`` on each, or by load, 12 and ``cores`` at most."""
         if self.workers is not None or self.engine != "local" or not devices[0].startswith("cuda"):
             return self
         most = PER_GPU if cores is None else min(PER_GPU, max(1, cores // len(devices)))
-        return replace(self, workers=len(devices) * (self.per_gpu or most))
+        return replace(self, workers=len(devices) * (self.per_gpu or most), by_load=not self.per_gpu)
+
+    @property
+    def together(self) -> str:
+        """How runs are made at the same time, for messages; empty if one follows the other."""
+        if self.by_load:
+            return "as many at a time as use the GPU fully"
+        return f"{self.workers} side by side" if (self.workers or 1) > 1 else ""
 
     @property
     def exclusive(self) -> bool:
@@ -60,10 +68,20 @@ class Needs:
     ``seeds_first``: the first seed of every cell comes before any second one; otherwise the longest runs start first.
     ``thrifty``: within a seed, runs with the most numbers (published, or rows of a leaderboard) per second come first,
     as a budget wants it; pilots count with the run that waits for them.
+    ``by_load``: a run takes the share of a GPU that it uses, of `FULL_LOAD` in all. A second in which it uses half of
+    the GPU then costs half a second, and runs of one kind follow each other if their costs are within a factor of two.
     """
 
-    def __init__(self, records: Records, per_gpu: int = 1, *, seeds_first: bool = True, thrifty: bool = False) -> None:
-        self.per_gpu, self.seeds_first, self.thrifty = per_gpu, seeds_first, thrifty
+    def __init__(
+        self,
+        records: Records,
+        per_gpu: int = 1,
+        *,
+        seeds_first: bool = True,
+        thrifty: bool = False,
+        by_load: bool = False,
+    ) -> None:
+        self.per_gpu, self.seeds_first, self.thrifty, self.by_load = per_gpu, seeds_first, thrifty, by_load
         self._peaks: dict[tuple[str, str, str], list[float]] = defaultdict(list)
         for record in records.values():
             if record.peak_memory_mb is not None and math.isfinite(record.peak_memory_mb):
@@ -74,15 +92,34 @@ class Needs:
         """The first seed of every cell first: by cost of a number, or in turns and in these models without training."""
         if not self.seeds_first:
             return ()
-        return (job.seed, job.cost) if self.thrifty else (job.group, job.seed, job.turn, int(job.trained))
+        if not self.thrifty:
+            return (job.group, job.seed, job.turn, int(job.trained))
+        if not self.by_load:
+            return (job.seed, job.cost)
+        cost = job.cost * (gpu_share(job.spec) or 1.0)
+        return (job.seed, math.floor(math.log2(max(cost, 1e-9))), float(kernel_kind(job.spec) == "large kernels"), cost)
 
     def ordered(self, jobs: Iterable[Job]) -> list[Job]:
         """The jobs in the order in which they start; of equal ranks the longest first."""
         return sorted(jobs, key=lambda job: (self.rank(job), -job.seconds))
 
     def seconds(self, job: Job, device: str) -> float:
-        """About how long the run takes while others share its GPU, which slows down training."""
-        return job.seconds * (slowdown(self.per_gpu, device) if job.trained else 1.0)
+        """About how long the run takes while others like it share its GPU, which slows down training."""
+        if not job.trained:
+            return job.seconds
+        share = gpu_share(job.spec)
+        return job.seconds * slowdown(share * min(self.per_gpu, self._together(share)), device)
+
+    def in_all(self, jobs: Iterable[Job], devices: Sequence[str], workers: int) -> float:
+        """About how many seconds runs take in all: each keeps a worker busy, or its part of a GPU."""
+        if not devices[0].startswith("cuda"):
+            return sum(job.seconds for job in jobs) / workers
+        device = devices[0]
+        return sum(self.seconds(job, device) * self.of(job, device).gpus for job in jobs) / len(devices)
+
+    def _together(self, share: float) -> float:
+        """How many runs of this share a GPU holds by load; at least one."""
+        return max(1, math.floor(FULL_LOAD / share)) if self.by_load and share else math.inf
 
     def of(self, job: Job, device: str) -> Need:
         kind = device.partition(":")[0]
@@ -91,8 +128,10 @@ class Needs:
         rank = self.rank(job)
         data = int(4e6 * volume(job.spec.datasets, job.spec.task))
         if kind == "cuda":
-            share = max(1 / self.per_gpu, (peak or 0.0) / _gpu_bytes(device))
-            return Need(PROCESS + CUDA + 3 * data, min(1.0, share), job.seconds, rank, device)
+            of_load = 1 / self._together(gpu_share(job.spec))
+            share = max(1 / self.per_gpu, of_load, (peak or 0.0) / _gpu_bytes(device))
+            alike = kernel_kind(job.spec) if self.by_load else ""
+            return Need(PROCESS + CUDA + 3 * data, min(1.0, share), job.seconds, rank, device, alike)
         return Need(int(peak or PROCESS + COPIES * data), 0.0, job.seconds, rank)
 
 

@@ -15,7 +15,6 @@ The rows of flow-fno on cuda are those of fno, whose layers it has.
 from __future__ import annotations
 
 import csv
-import math
 import statistics
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
@@ -23,17 +22,16 @@ from functools import cache
 from importlib import resources
 from typing import Any
 
-from spdebench.campaign.sharing import shared_by, slowdown
+from spdebench.campaign.effort import training_part, volume, work
+from spdebench.campaign.sharing import loads, slowdown
 from spdebench.errors import UserError
 from spdebench.models import MODELS
-from spdebench.paper.base import AnySpec, dataset_of
+from spdebench.paper.base import AnySpec
 from spdebench.records import Record, Records
-from spdebench.spec import build, canonical_json
-from spdebench.tasks import TaskSpec
+from spdebench.spec import canonical_json
 from spdebench.training import RunSpec
 
 SHARE = 0.5  # of the allowed epochs that a run is assumed to take before it stops early
-STEP = 0.1  # million numbers that take as long as the start of one step does on a GPU
 START = 2.0  # seconds to read data, to build a model and to score it, about
 ONCE = 5.0  # seconds that scores on further data are assumed to take
 
@@ -47,37 +45,6 @@ def _committed() -> tuple[dict[str, str], ...]:
     return tuple(csv.DictReader(text.splitlines()))
 
 
-def training_part(datasets: Iterable[Mapping[str, Any]], task: Mapping[str, Any]) -> tuple[int, float]:
-    """Samples of the training part, and their million numbers (samples x frames x points)."""
-    chosen = build(TaskSpec, {k: v for k, v in task.items() if k != "equation"}, "task")
-    samples, numbers = 0, 0
-    for values in datasets:
-        if "fields" not in values:  # imported data: they do not enter the paper's tables
-            continue
-        spec = dataset_of(values)
-        train = (chosen.n or spec.n) * chosen.weights[0] // sum(chosen.weights)
-        frames, *points = spec.shape
-        numbers += train * (1 + (frames - 1) // chosen.every) * math.prod(n // chosen.stride for n in points)
-        samples += train
-    return samples, numbers / 1e6
-
-
-def volume(datasets: Iterable[Mapping[str, Any]], task: Mapping[str, Any]) -> float:
-    """Million numbers of the training part."""
-    return training_part(datasets, task)[1]
-
-
-def work(samples: int, numbers: float, options: Mapping[str, Any], device: str) -> float:
-    """What an epoch costs in million numbers: those that pass the network, and on a GPU 0.1 for each step."""
-    steps = math.ceil(samples / int(options.get("batch", 20)))
-    return draws(options) * (numbers + (STEP * steps if device.startswith("cuda") else 0.0))
-
-
-def draws(options: Mapping[str, Any]) -> int:
-    """How often each sample passes through the network in an epoch: once, or with loss=energy for each draw."""
-    return int(options.get("draws", 2)) if options.get("loss") == "energy" else 1
-
-
 class Rates:
     """Seconds per epoch and million numbers, and the share of the allowed epochs that runs take."""
 
@@ -87,7 +54,7 @@ class Rates:
         self._shares: Samples = defaultdict(dict)
         self._once: Samples = defaultdict(dict)
         mine = {d: r for d, r in records.items() if (r.provenance.device or "").startswith(self.kind)}
-        self.shared = shared_by(mine)
+        self.loads = loads(mine)
         for record in mine.values():
             self._learn(record)
         for row in _committed():
@@ -103,12 +70,12 @@ class Rates:
             return
         effort = work(samples, size, record.options, self.kind)
         allowed, taken, digest = record.options.get("epochs"), once(record), record.digest
-        alone = not record.shared_device or digest in self.shared
+        alone = not record.shared_device or digest in self.loads
         for key in _keys(record.model, record.datasets, record.config):
             if taken is not None:
                 self._once[key][digest] = taken / size
             if record.epochs and record.training_seconds is not None and alone:
-                factor = slowdown(self.shared.get(digest, 1.0), self.kind)
+                factor = slowdown(self.loads.get(digest, 1.0), self.kind)
                 self._rates[key][digest] = record.training_seconds / record.epochs / effort / factor
             if record.epochs and isinstance(allowed, int) and allowed > 0:
                 self._shares[key][digest] = record.epochs / allowed
@@ -151,12 +118,12 @@ class Rates:
     def measured_over_estimated(self, record: Record) -> float | None:
         """Measured over estimated seconds of a finished run, the estimate made without its own record.
 
-        Its epochs and the number of runs that shared its device are taken as they were; None if nothing was measured.
+        Its epochs and the load of its device are taken as they were; None if nothing was measured.
         """
         try:
             if record.epochs and record.training_seconds:
                 alone = self._per_epoch(record, record.digest) * record.epochs
-                factor = slowdown(self.shared.get(record.digest, 1.0), self.kind)
+                factor = slowdown(self.loads.get(record.digest, 1.0), self.kind)
                 return (START + record.training_seconds) / (START + alone * factor)
             if (taken := once(record)) is not None and not record.epochs:
                 rate = self._median(self._once, record, ONCE / 10, record.digest)

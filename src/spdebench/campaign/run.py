@@ -84,6 +84,7 @@ def fill_missing(
         settings.runs_per_gpu(len(places.devices)),
         seeds_first=settings.engine == "local" or thrifty,
         thrifty=thrifty,
+        by_load=settings.by_load,
     )
 
     def units_of(jobs: Sequence[Job]) -> list[Unit]:

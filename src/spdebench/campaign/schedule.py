@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import heapq
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -10,6 +9,7 @@ from typing import Any
 from spdebench.campaign.exclusive_timing import reserved_seconds
 from spdebench.campaign.needs import Needs, RunSettings
 from spdebench.campaign.plan import Job, Waiting
+from spdebench.engines.local import Room
 from spdebench.records import Records
 
 
@@ -41,26 +41,25 @@ def schedule(
     """
     ready = needs.ordered(job for job in todo if job.status != "done")
     later, ended = list(waiting), {job.spec.digest for job in todo if job.status == "done"}
-    free, running, out = [0.0] * workers, list[tuple[float, str]](), list[Scheduled]()
-    while free:
-        now = heapq.heappop(free)
-        while running and running[0][0] <= now:
-            ended.add(heapq.heappop(running)[1])
+    now, room, running, out = 0.0, Room(workers, None), list[Scheduled](), list[Scheduled]()
+    while True:
         if possible := [each.job for each in later if each.pilots <= ended]:
             ready = needs.ordered([*ready, *possible])
             later = [each for each in later if not each.pilots <= ended]
         ready = [job for job in ready if now + job.seconds <= budget]  # the rest can no longer end
-        chosen = next((job for job in ready if now + needs.seconds(job, device) <= budget), None)
-        if chosen is not None:
-            ready.remove(chosen)
-            out.append(Scheduled(chosen, now, needs.seconds(chosen, device)))
-            heapq.heappush(running, (out[-1].end, chosen.spec.digest))
-            heapq.heappush(free, out[-1].end)
-        elif running:  # nothing can end now; a pilot that ends may make a run possible
-            heapq.heappush(free, running[0][0])
-        else:
-            break
-    return out
+        can_end = [job for job in ready if now + needs.seconds(job, device) <= budget]
+        for job, need in room.choose((job, needs.of(job, device)) for job in can_end):
+            ready.remove(job)
+            room.taken.append(need)
+            out.append(Scheduled(job, now, needs.seconds(job, device)))
+            running.append(out[-1])
+        if not running:
+            return out
+        now = min(each.end for each in running)
+        for each in [each for each in running if each.end <= now]:
+            running.remove(each)
+            room.taken.remove(needs.of(each.job, device))
+            ended.add(each.job.spec.digest)
 
 
 def schedule_facts(
@@ -72,7 +71,7 @@ def schedule_facts(
     waiting: Collection[Waiting] = (),
 ) -> dict[str, Any]:
     """For ``table --plan --budget``: one row for each run that would end within the budget, and what they give."""
-    needs = Needs(records, settings.runs_per_gpu(len(devices)), thrifty=True)
+    needs = Needs(records, settings.runs_per_gpu(len(devices)), thrifty=True, by_load=settings.by_load)
     reserve = 0.0 if settings.exclusive else reserved_seconds(todo, records, budget)
     made = schedule(todo, needs, settings.workers or 1, budget - reserve, devices[0], waiting)
     first = {number for each in made if each.job.seed == 0 and not each.job.pilot for number in each.job.gives}
@@ -88,5 +87,5 @@ def schedule_facts(
         ],
         "published": sum(isinstance(number, int) for number in first),
         "rows": sum(not isinstance(number, int) for number in first),
-        "side by side": settings.workers or 1,
+        "together": settings.together,
     }

@@ -1,44 +1,94 @@
-"""How many runs shared a GPU while a run was trained, from the start and the length of all recorded runs."""
+"""How runs share a GPU: what share of it each would use alone, and how long it takes while others run there.
+
+a step takes v + l, of which the GPU computes during v: the numbers that pass the network; l is latency, in which
+small kernels are started one after the other. Alone a run uses the share v / (v + l) of the GPU. Runs whose shares
+have the sum L > 1 take L times as long.
+"""
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from datetime import datetime
 
 import numpy as np
 
+from spdebench.campaign.effort import step_numbers
+from spdebench.errors import UserError
+from spdebench.paper.base import AnySpec
 from spdebench.records import Record, Records
 
-SHARING = 0.25  # of its time that a run takes longer for each further run on its GPU
+MEASURED_STEP = 0.13056  # million numbers of a step of `bench train`: 20 samples x 51 frames x 128 points
+MEASURED: Mapping[str, float] = {
+    "deeponet": 0.58,
+    "dlr-net": 0.67,
+    "fno": 0.82,
+    "flow-fno": 0.82,
+    "gt": 0.69,
+    "ncde": 0.25,
+    "ncde-fno": 0.24,
+    "nors": 0.86,
+    "nrde": 0.42,
+    "nspde": 0.73,
+    "nspde-s": 0.56,
+    "wno": 0.75,
+}
+"""Share of an H200 that a run of each model uses in such steps: the columns together / alone of `bench train`, which is
+how much of a run's time alone eight runs at once need for each of them. (flow-fno has the layers of fno.)"""
+OTHER = 0.7  # share of models that were not measured
+FULL_LOAD = 2.5  # sum of shares up to which runs start on a GPU: more gain nothing, and all take longer
+SMALL_KERNELS = 0.45  # a run with a smaller share waits most of the time for small kernels to start
 
 
-def slowdown(runs: float, device: str = "cuda") -> float:
-    """1 + 0.25 (k - 1): how much longer a run takes while k runs share its GPU.
+def gpu_share(run: AnySpec | Record) -> float:
+    """Share of a GPU that the training of a run uses while it is alone there; 0 for runs that are not trained."""
+    options: Mapping[str, object] = getattr(run, "options", {})
+    if not options.get("epochs"):
+        return 0.0
+    measured = MEASURED.get(run.model, OTHER)
+    latency = MEASURED_STEP * (1 / measured - 1)
+    try:
+        numbers = step_numbers(run.datasets, run.task, options)
+    except UserError:  # of an equation that is not declared here
+        return measured
+    return numbers / (numbers + latency) if numbers else measured
 
-    Fitted to all records of an H200 (`benchmarks/estimates.py`): twelve runs side by side take 3.75 times as long
-    each, and are done in a third of the time that they take one after the other. On processors runs do not share a
-    core.
+
+def kernel_kind(run: AnySpec | Record) -> str:
+    """Runs of different kinds do not share a GPU: small kernels would wait behind the large ones of others.
+
+    A step of ncde has thousands of small kernels. Among large runs of fno and nspde each kernel waits for theirs: on an
+    H200 with 20 such runs an epoch of ncde took 15 s instead of 0.13 s.
     """
-    return 1 + SHARING * (runs - 1) if device.startswith("cuda") else 1.0
+    share = gpu_share(run)
+    return "" if not share else "small kernels" if share < SMALL_KERNELS else "large kernels"
 
 
-def shared_by(records: Records) -> dict[str, float]:
-    """Digest -> mean number of recorded runs on the same device while the run was made, itself included.
+def slowdown(load: float, device: str = "cuda") -> float:
+    """max(1, L): how much longer a run takes while the shares of all runs on its GPU have the sum L.
+
+    `benchmarks/estimates.py` compares it with all records of an H200. On processors runs do not share a core.
+    """
+    return max(1.0, load) if device.startswith("cuda") else 1.0
+
+
+def loads(records: Records) -> dict[str, float]:
+    """Digest -> mean sum of the shares of recorded runs on the same device while the run was made, itself included.
 
     A run that left no record, because it was paused or failed, is not seen; records without a start are left out.
     """
     found: dict[str, float] = {}
     for mine in _by_device(records.values()).values():
         begin, end = np.array([_interval(record) for record in mine]).T
+        shares = np.array([gpu_share(record) for record in mine])
         moments = np.concatenate([begin, end])
-        change = np.concatenate([np.ones_like(begin), -np.ones_like(end)])
+        change = np.concatenate([shares, -shares])
         order = np.argsort(moments, kind="stable")
-        moments, running = moments[order], np.cumsum(change[order])
-        total = np.concatenate([[0.0], np.cumsum(running[:-1] * np.diff(moments))])  # integral of the number of runs
+        moments, load = moments[order], np.cumsum(change[order])
+        total = np.concatenate([[0.0], np.cumsum(load[:-1] * np.diff(moments))])  # integral of the load
         length = np.maximum(end - begin, 1e-9)
         mean = (np.interp(end, moments, total) - np.interp(begin, moments, total)) / length
-        found |= {record.digest: max(1.0, float(k)) for record, k in zip(mine, mean, strict=True)}
+        found |= {record.digest: float(load) for record, load in zip(mine, mean, strict=True)}
     return found
 
 

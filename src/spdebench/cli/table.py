@@ -57,7 +57,9 @@ def table(
     ] = "cpu",
     jobs: Annotated[
         int | None,
-        typer.Option(help="Number of simultaneous runs (default: 1, or 12 per GPU; ray: as many as fit there)."),
+        typer.Option(
+            help="Number of simultaneous runs (default: 1, or as many as use a GPU fully; ray: as many as fit there)."
+        ),
     ] = None,
     engine: Engine = "local",
     per_gpu: Annotated[
@@ -74,7 +76,7 @@ def table(
 ) -> None:
     """Show a table: our numbers next to the published ones. Plan or train its missing runs with --plan and --run."""
     from spdebench.campaign import plan
-    from spdebench.campaign.needs import RunSettings
+    from spdebench.campaign.needs import Needs, RunSettings
     from spdebench.campaign.one_run import Places
     from spdebench.campaign.request import Campaign
     from spdebench.campaign.schedule import schedule_facts
@@ -115,7 +117,9 @@ def table(
             published = [p for p in plan.published_status(cells, known) if p["table"] in {t.source for t in chosen}]
             print_json(facts | {"published": published})
         else:
-            _say_plan(facts, data, settings.workers or 1, device)
+            needs = Needs(known, settings.runs_per_gpu(len(devices)), by_load=settings.by_load)
+            left = [each for each in jobs_left if each.status != "done"]
+            _say_plan(facts, data, needs.in_all(left, devices, settings.workers or 1), settings.together)
         return
     places = Places(str(data), str(runs), str(results or store.FOLDER), devices)
     names = tuple(each.name for each in chosen)
@@ -186,9 +190,7 @@ def _show(
         typer.echo(out, nl=format != "csv" and k + 1 < len(filled))
 
 
-def _say_plan(facts: dict[str, Any], data: Path, workers: int, device: str) -> None:
-    from spdebench.campaign.sharing import slowdown
-
+def _say_plan(facts: dict[str, Any], data: Path, in_all: float, together: str) -> None:
     rows = [*facts["tables"], facts["total"]]
     print_table([{k: v for k, v in row.items() if k != "seconds"} | {"time": duration(row["seconds"])} for row in rows])
     if len(facts["tables"]) > 1:
@@ -198,8 +200,7 @@ def _say_plan(facts: dict[str, Any], data: Path, workers: int, device: str) -> N
     if missing := len(facts["datasets"]["missing"]):
         typer.echo(f"{missing} datasets must be generated first, about {size(facts['datasets']['bytes'])} in {data}")
     if left := facts["total"]["seconds"]:
-        shared = left * slowdown(workers, device) / workers
-        aside = f" ({duration(shared)} with {workers} side by side)" if workers > 1 else ""
+        aside = f" ({duration(in_all)} with {together})" if together else ""
         typer.echo(f"about {duration(left)} are left{aside}; next: the same command with --run instead of --plan")
     if facts.get("shorter"):
         typer.echo("too long for this machine? The same command with")
@@ -217,7 +218,8 @@ def _say_schedule(planned: dict[str, Any]) -> None:
     times = ("starts at", "takes")
     print_table([{k: duration(v) if k in times else v for k, v in row.items()} for row in planned["runs"]])
     typer.echo(
-        f"within the budget, with {planned['side by side']} side by side, {len(planned['runs'])} runs would end: "
+        f"within the budget{f', with {together}' if (together := planned['together']) else ''}, "
+        f"{len(planned['runs'])} runs would end: "
         f"{planned['published']} published numbers and {planned['rows']} rows of leaderboards that have no run yet"
     )
 
@@ -240,9 +242,10 @@ def _run(
     left = [j for j in todo if j.status != "done"]
     if not as_json:
         within = f", at most {duration(budget)} now" if budget else ""
-        needs, workers = Needs({}, settings.runs_per_gpu(len(places.devices))), settings.workers or 1
-        cost = duration(sum(needs.seconds(j, places.devices[0]) for j in left) / workers)
-        sharing = f" with {workers} side by side" if workers > 1 else ""
+        needs = Needs({}, settings.runs_per_gpu(len(places.devices)), by_load=settings.by_load)
+        workers = settings.workers or 1
+        cost = duration(needs.in_all(left, places.devices, workers))
+        sharing = f" with {settings.together}" if settings.together else ""
         typer.echo(f"{len(todo) - len(left)} runs are done, {len(left)} to make, about {cost}{sharing}{within}")
         if waits:
             typer.echo(f"{waits} runs wait for pilots, which choose their learning rate")

@@ -8,7 +8,7 @@ import signal
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import suppress
@@ -67,6 +67,21 @@ class Room:
         promised = sum(other.memory for other in self.taken)
         now = free_memory()
         return promised + need.memory <= self.memory and (now is None or need.memory <= now)
+
+    def choose(self, waiting: Iterable[Pair]) -> Iterator[Pair]:
+        """The first units that there is room for; the caller adds the need of each that it starts to ``taken``.
+
+        While a unit waits because those that run on its GPU are of another kind, none after it starts there, so that
+        its turn comes.
+        """
+        kept_free: set[str] = set()
+        for unit, need in waiting:
+            if need.gpus and need.place in kept_free:
+                continue
+            if any(need.disturbs(other) for other in self.taken):
+                kept_free.add(need.place)
+            elif self.fits(need):
+                yield unit, need
 
 
 class _Pool:
@@ -150,12 +165,10 @@ class _Pool:
                         os.kill(process, signal.SIGKILL)
 
     def _start_what_fits(self) -> None:
-        for index in list(self.waiting):
-            need = self.units[index][1]
+        waiting = [(index, self.units[index][1]) for index in self.waiting]
+        for index, need in self.room.choose(waiting):
             exclusive = self.deaths[index] >= SHARED
             if any(self.deaths[other] >= SHARED for other in self.flying.values()) or (exclusive and self.flying):
-                continue
-            if not self.room.fits(need):
                 continue
             try:
                 future = self.pool.submit(worker.call, self.work, self.units[index][0])

@@ -14,7 +14,8 @@ class Need:
     """``memory`` in bytes, ``gpus`` as a fraction of one GPU, ``seconds`` as estimated.
 
     Units of smaller ``rank`` start first, and among equal ranks the longest. ``place`` names the GPU of a unit on this
-    machine; on a cluster the engine chooses it.
+    machine; on a cluster the engine chooses it. Units of different ``kind`` do not share a GPU of this machine; those
+    without a kind share it with all.
     """
 
     memory: int = 0
@@ -22,6 +23,12 @@ class Need:
     seconds: float = 0.0
     rank: tuple[float, ...] = ()
     place: str = ""
+    kind: str = ""
+
+    def disturbs(self, other: Need) -> bool:
+        """Whether both are for one GPU and of different kinds."""
+        kinds = {self.kind, other.kind}
+        return self.place == other.place and "" not in kinds and len(kinds) > 1
 
 
 Needs = Need | Callable[[Any], Need] | None

@@ -63,14 +63,46 @@ def test_with_a_budget_those_first_that_give_most_for_their_time(jobs):
 
 
 def test_a_gpu_is_filled_by_one_command():
-    """Twelve runs a GPU, or as many as told, and no more than there are cores; a processor has one."""
+    """At most twelve runs a GPU, or as many as told, and no more than there are cores; a processor has one."""
     plain = RunSettings()
+    assert plain.for_devices(["cuda"]).by_load and not RunSettings(per_gpu=3).for_devices(["cuda"]).by_load
     assert plain.for_devices(["cpu"], 16).workers is None and plain.for_devices(["cuda"]).workers == 12
     assert plain.for_devices(["cuda:0", "cuda:1"], 16).workers == 16 and plain.for_devices(["cuda"], 2).workers == 2
     told = RunSettings(per_gpu=3).for_devices(["cuda:0", "cuda:1"], 2)
     assert told.workers == 6 and told.runs_per_gpu(2) == 3
     assert RunSettings(workers=5).for_devices(["cuda"], 2).workers == 5
     assert RunSettings(engine="ray").for_devices(["cuda"], 64).workers is None
+
+
+def test_runs_fill_a_gpu_by_the_share_that_they_use(jobs, monkeypatch):
+    """Of runs that use 0.8 of a GPU three share it (2.5 / 0.8), and each takes 2.4 times as long; of runs that use 0.2
+    of it twelve at most. A run that is not trained has no kind."""
+    job = next(j for j in jobs if j.spec.model == "deeponet")
+    needs = Needs({}, 12, by_load=True)
+    monkeypatch.setattr(module, "gpu_share", lambda run: 0.8)
+    monkeypatch.setattr(module, "kernel_kind", lambda run: "large kernels")
+    large = needs.of(job, "cuda")
+    assert large.gpus == pytest.approx(1 / 3) and large.kind == "large kernels"
+    assert needs.seconds(job, "cuda") == pytest.approx(2.4 * job.seconds)
+    assert needs.in_all([job] * 3, ["cuda"], 12) == pytest.approx(2.4 * job.seconds)
+    assert Needs({}, 12).of(job, "cuda").kind == ""  # a number of runs was asked for: nothing else counts
+    monkeypatch.setattr(module, "gpu_share", lambda run: 0.2)
+    assert needs.of(job, "cuda").gpus == pytest.approx(1 / 12)
+    assert needs.seconds(job, "cuda") == pytest.approx(2.4 * job.seconds)  # twelve of them load it as much
+
+
+def test_by_load_the_cost_is_that_of_the_gpu_and_kinds_come_together(jobs, monkeypatch):
+    """A run that uses a fifth of the GPU comes before a shorter one that uses all of it; within a factor of two those
+    with small kernels come first."""
+    job = next(j for j in jobs if j.trained and not j.seed)
+    small, large = (dataclasses.replace(job, seconds=s, gives=frozenset([1])) for s in (30.0, 20.0))
+    monkeypatch.setattr(module, "gpu_share", lambda run: 0.2 if run is small.spec else 1.0)
+    rank = Needs({}, 12, thrifty=True, by_load=True).rank
+    small = dataclasses.replace(small, spec=dataclasses.replace(job.spec))
+    assert rank(small) < rank(large)
+    monkeypatch.setattr(module, "gpu_share", lambda run: 1.0)
+    monkeypatch.setattr(module, "kernel_kind", lambda run: "small kernels" if run is small.spec else "large kernels")
+    assert rank(small) < rank(large)  # 30 and 20 s are within a factor of two
 
 
 def test_a_part_of_the_budget_is_kept_for_times_that_are_not_known(jobs):

@@ -10,6 +10,7 @@ import signal
 import pytest
 
 from command_line import call
+from spdebench.campaign import needs as needs_module
 from spdebench.campaign import one_run, plan, portable, schedule
 from spdebench.campaign.deadline import Deadline
 from spdebench.campaign.needs import Needs, RunSettings
@@ -134,19 +135,20 @@ def test_a_large_model_only_starts_if_it_can_end(tmp_path, monkeypatch):
     assert one_run.work(dataclasses.replace(unit, portable=False)).message == "it started"
 
 
-def test_a_budget_is_scheduled_by_numbers_per_second(tmp_path):
+def test_a_budget_is_scheduled_by_numbers_per_second(tmp_path, monkeypatch):
     """Two runs of 10 and 20 seconds, the longer with three numbers; only runs that end are made."""
     cells = tiny_table().cells(1)
     jobs = [
         dataclasses.replace(job, seconds=10.0 * (k + 1), gives=frozenset(range(3 * k)))
         for k, job in enumerate(todo(plan.only(cells, "deeponet"), places(tmp_path)))
     ]
+    monkeypatch.setattr(needs_module, "gpu_share", lambda run: 0.75)
     needs = Needs({}, 2, thrifty=True)
     one = schedule.schedule(jobs, needs, 1, 35.0)
     assert [s.job.numbers for s in one] == [3, 0] and [s.start for s in one] == [0.0, 20.0]
     assert [s.job.numbers for s in schedule.schedule(jobs, needs, 1, 15.0)] == [0]  # the other cannot end
     both = schedule.schedule(jobs, needs, 2, 35.0, "cuda")
-    assert [s.start for s in both] == [0.0, 0.0] and both[0].seconds == pytest.approx(20.0 * slowdown(2))
+    assert [s.start for s in both] == [0.0, 0.0] and both[0].seconds == pytest.approx(20.0 * slowdown(2 * 0.75))
     facts = schedule.schedule_facts(jobs, {}, RunSettings(workers=2), ["cuda"], 35.0)
     assert [row["numbers"] for row in facts["runs"]] == [3, 0] and facts["published"] == 3 and facts["rows"] == 0
 

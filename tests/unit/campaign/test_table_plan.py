@@ -11,10 +11,12 @@ import pytest
 
 from estimates import ratios
 from measure_rates import cases
-from spdebench.campaign import plan
-from spdebench.campaign.rates import START, STEP, Rates, training_part, volume, work
-from spdebench.campaign.sharing import shared_by, slowdown
+from spdebench.campaign import plan, sharing
+from spdebench.campaign.effort import STEP, step_numbers, training_part, volume, work
+from spdebench.campaign.rates import START, Rates
+from spdebench.campaign.sharing import gpu_share, loads, slowdown
 from spdebench.errors import UserError
+from spdebench.models import MODELS
 from spdebench.paper.catalogue import table
 from spdebench.records import store
 from spdebench.spec import canonical_json
@@ -156,17 +158,36 @@ def on_gpu(run, start: str, seconds: float, **fields):
     return made_up(run, 0.1, epochs=3, training_seconds=seconds, provenance=provenance, **fields)
 
 
-def test_runs_that_shared_a_gpu_count_with_their_time_alone(tiny):
-    """Two runs overlap for half of the first and all of the second; a third has the GPU to itself."""
+def test_runs_that_shared_a_gpu_count_with_their_time_alone(tiny, monkeypatch):
+    """Two runs, each of which uses all of the GPU, overlap for half of the first and all of the second; a third is
+    alone."""
+    monkeypatch.setattr(sharing, "gpu_share", lambda run: 1.0)
     one, other, third, *_ = (j.spec for j in plan.jobs(plan.only(tiny.cells(3), "deeponet"), {}))
     made = [on_gpu(one, "10:00:00", 60.0), on_gpu(other, "10:00:30", 30.0), on_gpu(third, "11:00:00", 10.0)]
     records = {record.digest: record for record in made}
-    assert [shared_by(records)[r.digest] for r in made] == pytest.approx([1.5, 2.0, 1.0])
-    beside = {other.digest: on_gpu(other, "10:00:30", 30.0, shared_device=True), one.digest: made[0]}
+    assert [loads(records)[r.digest] for r in made] == pytest.approx([1.5, 2.0, 1.0])
+    shared = {other.digest: on_gpu(other, "10:00:30", 30.0, shared_device=True), one.digest: made[0]}
     alone = {third.digest: on_gpu(third, "11:00:00", 30.0 / slowdown(2))}
-    ratio = Rates(beside | alone, "cuda").measured_over_estimated(beside[other.digest])
+    ratio = Rates(shared | alone, "cuda").measured_over_estimated(shared[other.digest])
     rates = sorted([60.0 / slowdown(1.5), 30.0 / slowdown(2)])  # of the two that it is compared with
     assert ratio == pytest.approx((START + 30.0) / (START + slowdown(2) * sum(rates) / 2))
+
+
+def test_the_share_of_a_gpu_follows_from_the_size_of_a_step(tiny):
+    """v / (v + l) with the l of the model: as measured at the measured size, and near 0 for tiny steps."""
+    run = plan.jobs(plan.only(tiny.cells(1), "deeponet"), {})[0].spec
+    numbers = step_numbers(run.datasets, run.task, run.options)
+    latency = sharing.MEASURED_STEP * (1 / sharing.MEASURED["deeponet"] - 1)
+    assert gpu_share(run) == pytest.approx(numbers / (numbers + latency)) and gpu_share(run) < 0.1
+    assert sharing.MEASURED_STEP / (sharing.MEASURED_STEP + latency) == pytest.approx(sharing.MEASURED["deeponet"])
+    assert sharing.kernel_kind(run) == "small kernels"
+    mean = plan.jobs(plan.only(tiny.cells(1), "mean"), {})[0].spec
+    assert gpu_share(mean) == 0 and sharing.kernel_kind(mean) == ""
+    assert set(sharing.MEASURED) == {name for name in MODELS if MODELS[name].trainable}
+
+
+def test_twice_the_load_takes_twice_as_long():
+    assert [slowdown(load) for load in (0.3, 1.0, 2.0, 7.5)] == [1.0, 1.0, 2.0, 7.5] and slowdown(7.5, "cpu") == 1.0
 
 
 def test_on_a_gpu_steps_cost_time_and_not_only_numbers(tiny):

@@ -57,7 +57,11 @@ def test_an_error_in_this_process_is_the_units_own():
 
 
 needs = st.builds(
-    Need, memory=st.integers(0, 100), gpus=st.sampled_from([0.0, 0.25, 0.5, 1.0]), place=st.sampled_from(["a", "b"])
+    Need,
+    memory=st.integers(0, 100),
+    gpus=st.sampled_from([0.0, 0.25, 0.5, 1.0]),
+    place=st.sampled_from(["a", "b"]),
+    kind=st.sampled_from(["", "small", "large"]),
 )
 
 
@@ -69,20 +73,30 @@ def test_which_units_run_at_the_same_time(wanted, workers, memory, random):
         room = local.Room(workers, memory)
         waiting, done = list(wanted), 0
         while waiting or room.taken:
-            for need in list(waiting):
-                if room.fits(need):
-                    room.taken.append(need)
-                    waiting.remove(need)
+            for need, _ in room.choose([(need, need) for need in waiting]):
+                room.taken.append(need)
+                waiting.remove(need)
             assert room.taken and len(room.taken) <= workers
             if len(room.taken) > 1:
                 # a unit with unknown needs is started while a unit runs that is larger than the memory
                 known = [n.memory for n in room.taken if n.memory]
                 assert len(known) <= 1 or sum(known) <= memory
                 for place in "ab":
-                    assert sum(n.gpus for n in room.taken if n.place == place) <= 1
+                    there = [n for n in room.taken if n.place == place]
+                    assert sum(n.gpus for n in there) <= 1 and len({n.kind for n in there} - {""}) <= 1
             room.taken.remove(random.choice(room.taken))
             done += 1
         assert done == len(wanted)
+
+
+def test_a_unit_of_another_kind_gets_its_turn_when_the_gpu_is_free():
+    """After a unit that waits for units of another kind to end, none starts on that GPU; on others they do."""
+    small, large, other = (Need(gpus=0.1, place="a", kind=kind) for kind in ("small", "large", ""))
+    elsewhere = Need(gpus=0.1, place="b", kind="small")
+    room = local.Room(9, None, [small])
+    waiting = [(name, need) for name, need in zip("oslse", (other, small, large, small, elsewhere), strict=True)]
+    assert [name for name, _ in room.choose(waiting)] == ["o", "s", "e"]
+    assert [name for name, _ in local.Room(9, None).choose(waiting[2:3])] == ["l"]
 
 
 def test_free_memory_is_some_of_the_machines():

@@ -1,0 +1,51 @@
+"""How much work a run is: the numbers of its training part, and what one epoch of them costs."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from spdebench.paper.base import dataset_of
+from spdebench.spec import build
+from spdebench.tasks import TaskSpec
+
+STEP = 0.1  # million numbers that take as long as the start of one step does on a GPU
+BATCH = 20  # samples of a step, where a record does not say it
+
+
+def training_part(datasets: Iterable[Mapping[str, Any]], task: Mapping[str, Any]) -> tuple[int, float]:
+    """Samples of the training part, and their million numbers (samples x frames x points)."""
+    chosen = build(TaskSpec, {k: v for k, v in task.items() if k != "equation"}, "task")
+    samples, numbers = 0, 0
+    for values in datasets:
+        if "fields" not in values:  # imported data: they do not enter the paper's tables
+            continue
+        spec = dataset_of(values)
+        train = (chosen.n or spec.n) * chosen.weights[0] // sum(chosen.weights)
+        frames, *points = spec.shape
+        numbers += train * (1 + (frames - 1) // chosen.every) * math.prod(n // chosen.stride for n in points)
+        samples += train
+    return samples, numbers / 1e6
+
+
+def volume(datasets: Iterable[Mapping[str, Any]], task: Mapping[str, Any]) -> float:
+    """Million numbers of the training part."""
+    return training_part(datasets, task)[1]
+
+
+def work(samples: int, numbers: float, options: Mapping[str, Any], device: str) -> float:
+    """What an epoch costs in million numbers: those that pass the network, and on a GPU 0.1 for each step."""
+    steps = math.ceil(samples / int(options.get("batch", BATCH)))
+    return draws(options) * (numbers + (STEP * steps if device.startswith("cuda") else 0.0))
+
+
+def draws(options: Mapping[str, Any]) -> int:
+    """How often each sample passes through the network in an epoch: once, or with loss=energy for each draw."""
+    return int(options.get("draws", 2)) if options.get("loss") == "energy" else 1
+
+
+def step_numbers(datasets: Iterable[Mapping[str, Any]], task: Mapping[str, Any], options: Mapping[str, Any]) -> float:
+    """Million numbers that pass the network in one training step."""
+    samples, numbers = training_part(datasets, task)
+    return draws(options) * numbers * min(1.0, int(options.get("batch", BATCH)) / max(1, samples))
