@@ -2,7 +2,7 @@
 
 from spdebench.engines.choose import ENGINES, check_engine, check_workers, run
 from spdebench.engines.locks import held, locked
-from spdebench.engines.memory import free_memory, is_out_of_memory, keep_freed_memory, release
+from spdebench.engines.memory import free_memory, is_out_of_memory, keep_freed_memory, peak_memory, release
 from spdebench.engines.need import Need
 
 __all__ = [
@@ -15,6 +15,7 @@ __all__ = [
     "is_out_of_memory",
     "keep_freed_memory",
     "locked",
+    "peak_memory",
     "release",
     "run",
 ]

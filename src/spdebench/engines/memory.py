@@ -1,4 +1,4 @@
-"""How much memory is free, and settings for processes that allocate and free many arrays."""
+"""How much memory is free or was used, and settings for processes that allocate and free many arrays."""
 
 from __future__ import annotations
 
@@ -45,15 +45,30 @@ def is_out_of_memory(error: BaseException) -> bool:
 
 def free_memory() -> int | None:
     """Bytes that are free on the machine, or in the control group if that has fewer; None if unknown."""
-    available = _meminfo()
+    available = _kibibytes("/proc/meminfo", "MemAvailable:")
     limits = [value for value in (available, _group_free()) if value is not None]
     return min(limits) if limits else None
 
 
-def _meminfo() -> int | None:
+def peak_memory() -> int | None:
+    """The most bytes that this process has had in memory at a time; None if unknown.
+
+    Linux has it in /proc. Its ``ru_maxrss`` is no less than the memory of the process that started this one.
+    """
+    if (peak := _kibibytes("/proc/self/status", "VmHWM:")) is not None:
+        return peak
     try:
-        lines = Path("/proc/meminfo").read_text().splitlines()
-        return next(1024 * int(line.split()[1]) for line in lines if line.startswith("MemAvailable:"))
+        import resource  # not on Windows
+    except ImportError:
+        return None
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (1 if sys.platform == "darwin" else 1024)
+
+
+def _kibibytes(file: str, name: str) -> int | None:
+    """The bytes on the line ``NAME  N kB`` of a file of the kernel; None if there is no such line."""
+    try:
+        lines = Path(file).read_text().splitlines()
+        return next(1024 * int(line.split()[1]) for line in lines if line.startswith(name))
     except (OSError, StopIteration, ValueError):
         return None
 

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import platform
-import sys
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import torch
 
+from spdebench.engines import peak_memory
 from spdebench.version import __version__, commit
 
 
@@ -53,9 +53,5 @@ def peak_memory_mb(device: torch.device | str) -> float | None:
     """Peak memory of the tensors on a GPU, or of the whole process on a processor; None if it is not known."""
     if torch.device(device).type == "cuda":
         return round(torch.cuda.max_memory_allocated(device) / 1e6, 1)
-    try:
-        import resource
-    except ImportError:
-        return None
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    return round(peak * (1 if sys.platform == "darwin" else 1024) / 1e6, 1)
+    peak = peak_memory()
+    return None if peak is None else round(peak / 1e6, 1)
