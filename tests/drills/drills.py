@@ -68,17 +68,35 @@ def on_cluster(folder: Path, **settings: Any) -> Iterator[tuple[Scene, Cluster]]
         yield scene, cluster
 
 
+def state(pid: int) -> str:
+    """One letter: T is stopped, Z has ended and waits to be reaped; also Z where there is no such process."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+    except OSError:
+        return "Z"
+
+
 def alive(pids: list[int]) -> list[int]:
     """Those that still run; what only waits to be reaped does not."""
-    found = []
-    for pid in pids:
-        try:
-            state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
-        except OSError:
-            continue
-        if state != "Z":
-            found.append(pid)
-    return found
+    return [pid for pid in pids if state(pid) != "Z"]
+
+
+def stopped_with(
+    scene: Scene, driver: subprocess.Popen[str], worker: int, in_hand: Callable[[int], Callable[[], bool] | None]
+) -> Callable[[], bool]:
+    """Stop a worker that has a unit in hand, so that it cannot finish the unit before it is killed.
+
+    The function tells whether the unit is finished after all.
+    """
+
+    def stopped() -> Callable[[], bool] | None:
+        os.kill(worker, signal.SIGSTOP)
+        scene.until(lambda: state(worker) in "TZ")
+        if (finished := in_hand(worker)) is None:
+            os.kill(worker, signal.SIGCONT)
+        return finished
+
+    return scene.until(stopped, driver)
 
 
 def hit(scene: Scene, driver: subprocess.Popen[str], finished: Callable[[], bool]) -> float:
@@ -91,7 +109,7 @@ def hit(scene: Scene, driver: subprocess.Popen[str], finished: Callable[[], bool
 
 def hit_in_a_chunk(scene: Scene, driver: subprocess.Popen[str], worker: int, wanted: Wanted) -> float:
     """Kill a worker that has a chunk in hand; the seconds of `hit`, and the file is as wanted."""
-    finished = scene.until(lambda: scene.chunk_in_hand(worker), driver)
+    finished = stopped_with(scene, driver, worker, scene.chunk_in_hand)
     os.kill(worker, signal.SIGKILL)
     seconds = hit(scene, driver, finished)
     assert scene.file() == wanted.file
@@ -132,7 +150,7 @@ def node_in_a_table(folder: Path, wanted: Wanted) -> Outcome:
     with on_cluster(folder) as (scene, cluster):
         driver = scene.start(*TABLE, "--engine", "ray")
         (worker,) = scene.until(lambda: scene.lines() and cluster.workers(1), driver)
-        finished = scene.until(lambda: scene.run_in_hand(worker), driver)
+        finished = stopped_with(scene, driver, worker, scene.run_in_hand)
         cluster.kill_node(1)
         seconds = hit(scene, driver, finished)
         assert scene.scores() == wanted.scores
@@ -148,7 +166,7 @@ def driver_of_a_generation(folder: Path, wanted: Wanted) -> Outcome:
         workers = scene.workers(driver)
         driver.kill()
         driver.communicate()
-        scene.until(lambda: not alive(workers), patience=20)  # workers do not outlive their driver
+        scene.until(lambda: not alive(workers))  # workers do not outlive their driver
         seen = len(scene.chunks())
         seconds = typed_again(scene, *GENERATE, "--engine", "ray", "--workers", "2")
         assert scene.file() == wanted.file
@@ -166,7 +184,7 @@ def driver_of_a_table(folder: Path, wanted: Wanted) -> Outcome:
         workers = scene.workers(driver)
         driver.kill()
         driver.communicate()
-        scene.until(lambda: not alive(workers), patience=20)
+        scene.until(lambda: not alive(workers))
         seconds = typed_again(scene, *TABLE)
         assert scene.scores() == wanted.scores
         return Outcome("the driver, kill -9, 2 runs in flight", seconds)

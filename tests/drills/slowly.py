@@ -39,7 +39,7 @@ def slow_down(owner: Any, name: str, unit: str, words: Callable[..., str]) -> No
     setattr(owner, name, slowly)
 
 
-slow_down(generate, "simulate", "chunk", lambda equation, seed, rows: f"chunk {rows.start}")
+slow_down(generate, "solved_rows", "chunk", lambda identity, rows, device: f"chunk {rows.start}")
 slow_down(loop.Fit, "run_epoch", "epoch", lambda fit: "epoch")
 
 if jump := SETTINGS["clock"]:
