@@ -47,9 +47,16 @@ def writes_slowly(unit: tuple[str, int]) -> int:
     return number
 
 
-def occupies(unit: int) -> tuple[float, float, str | None]:
-    """From when to when it ran, by the machine's clock, and which GPUs it was given."""
+def occupies(unit: tuple[str, int]) -> tuple[float, float, str | None]:
+    """From when to when it ran, by the machine's clock, and which GPUs it was given.
+
+    The first unit waits for the second one, for worker processes need not come up at the same time.
+    """
+    folder, number = unit
     start = time.monotonic()
+    (Path(folder) / f"{number}").touch()
+    while len(list(Path(folder).iterdir())) < 2 and time.monotonic() < start + 300:
+        time.sleep(0.05)
     time.sleep(1.0)
     return start, time.monotonic(), os.environ.get("CUDA_VISIBLE_DEVICES")
 
