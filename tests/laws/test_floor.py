@@ -148,8 +148,10 @@ def test_nse_has_these_floors(fields, expected):
     assert abs(found.value - expected) < max(4 * found.error, 0.1 * expected, 5e-5)
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize(("truncation", "expected"), [(32, 0.0346), (64, 0.0652), (128, 0.1221)])
+@pytest.mark.parametrize(
+    ("truncation", "expected"),
+    [(32, 0.0346), *(pytest.param(*case, marks=pytest.mark.slow) for case in ((64, 0.0652), (128, 0.1221)))],
+)
 def test_phi42_has_these_floors(truncation, expected):
     found = floor(sb.equation("phi42", truncation=truncation), every=5, samples=range(16), draws=4)
     assert abs(found.value - expected) < 4 * found.error < 0.05 * expected

@@ -24,7 +24,7 @@ ROOT = Path(__file__).parents[2]
 PAGE = ROOT / "docs" / "findings.md"
 AGAIN = "out of date: type 'make findings', or 'spdebench findings --all --out docs/findings.md'"
 NUMBER = re.compile(r"\d+(?:\.\d+)?(?:e[+-]?\d+)?")
-SECONDS = {"regression", "aliasing", "kpz", "mean", "batch-metrics"}
+SECONDS = {"regression", "aliasing", "kpz", "mean"}
 """Findings whose comparison takes seconds; the slow test has them."""
 
 

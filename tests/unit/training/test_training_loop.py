@@ -219,7 +219,7 @@ def test_an_empty_validation_is_refused(task):
         Fit(model, data, nothing, TrainOptions())
 
 
-@pytest.mark.slow
+@pytest.mark.slow  # not for its length: it compares times, which the process beside it in `make test` would disturb
 def test_the_loop_costs_little(tmp_path):
     """Against the same steps by hand, with room for noise; `benchmarks/loop.py` has the true figure."""
     phi = sb.equation("phi41", points=64, frames=20, steps=20, truncation=8)
