@@ -19,6 +19,7 @@ import torch
 from torch import Tensor
 
 from spdebench import spec, tensors
+from spdebench.engines import free_memory
 from spdebench.equations.identity import to_dict as equation_to_dict
 from spdebench.errors import UserError
 from spdebench.models.base import Features, OperatorModel
@@ -203,7 +204,10 @@ def _computed(model: OperatorModel, part: Part, where: torch.device) -> Features
     size = _chunk(part.shape)
     out: Features = {}
     for start in range(0, len(part), size):
-        for key, values in _features(model, part, slice(start, start + size)).items():
+        found = _features(model, part, slice(start, start + size))
+        if not out:
+            _check_memory(model, len(part), sum(values[:1].nbytes for values in found.values()), where)
+        for key, values in found.items():
             if key not in out:
                 out[key] = _room(model, (len(part), *values.shape[1:]), values, where)
             if len(values) != len(out[key][start : start + size]):
@@ -213,6 +217,16 @@ def _computed(model: OperatorModel, part: Part, where: torch.device) -> Features
                 )
             out[key][start : start + size] = values
     return out
+
+
+def _check_memory(model: OperatorModel, samples: int, each: int, where: torch.device) -> None:
+    """Raise an error if features on the host take more memory than is free; the system would kill the process."""
+    need, free = samples * each, free_memory()
+    if where.type == "cpu" and free is not None and need > free:
+        raise UserError(
+            f"model '{model.name}': the features of {samples} samples take {need / 1e9:.1f} GB of memory, "
+            f"{free / 1e9:.1f} GB are free; use n= for fewer samples, every= or stride="
+        )
 
 
 def _chunk(shape: tuple[int, ...]) -> int:

@@ -6,6 +6,7 @@ import pytest
 import torch
 
 import spdebench as sb
+from spdebench.errors import UserError
 from spdebench.models import features
 from spdebench.models.base import evaluation_batch
 from spdebench.models.features import features_key, fits, prepare_part
@@ -22,6 +23,17 @@ def test_chunks_are_the_whole(task, monkeypatch):
     assert sizes == [5, 5, 5, 5, 5, 3] and len(data) == 28
     assert all(torch.equal(data.features[k], v) for k, v in whole.items()) and torch.equal(data.target, task.train.u)
     assert not any(v.is_inference() for v in data.features.values())  # they enter graphs with gradients
+
+
+def test_features_that_memory_cannot_hold_are_refused_before_they_are_computed(task, monkeypatch):
+    """After the first chunk: 28 samples of all features are compared with the memory that is free."""
+    model = sb.build("tiny", task)
+    need = 28 * sum(v[:1].nbytes for v in model.prepare(task.train.batch(slice(0, 1))).values())
+    monkeypatch.setattr(features, "free_memory", lambda: need - 1)
+    with pytest.raises(UserError, match=r"features of 28 samples take .* GB of memory.*use n= for fewer"):
+        prepare_part(model, task.train)
+    monkeypatch.setattr(features, "free_memory", lambda: need)
+    assert len(prepare_part(model, task.train)) == 28
 
 
 def test_costly_features_are_kept(task, tmp_path, monkeypatch):
