@@ -33,6 +33,26 @@ def test_measured_gains_are_of_models_that_exist() -> None:
     assert all(float(row["compiled_ms"]) > float(row["kernels_ms"]) for row in rows)
 
 
+def test_the_documentation_quotes_the_measured_speed_of_training() -> None:
+    root = kernels.MEASURED.parents[2]
+    with (root / "benchmarks/results/train-h200.csv").open(newline="") as file:
+        rows = {row["model"]: row for row in csv.DictReader(file)}
+    together, alone = (
+        train.geometric_mean([float(row["plain"]) / float(row[key]) for row in rows.values()])
+        for key in ("together", "alone")
+    )
+    compiled = {name: float(row["plain"]) / float(row["compiled"]) for name, row in rows.items() if row["compiled"]}
+    assert sorted(rows) == sorted(train._trained()) and compiled
+    quoted = [
+        f"{together:.1f} times as many",
+        f"{alone:.1f} times as many",
+        *(f"{g:.2f} times" for g in compiled.values()),
+    ]
+    for name in ("benchmarks/README.md", "docs/training.md"):
+        text = " ".join((root / name).read_text().split())
+        assert not [number for number in quoted if number not in text], name
+
+
 def test_without_the_repository_bench_says_how_to_get_it(monkeypatch: pytest.MonkeyPatch, tmp_path) -> None:
     monkeypatch.setattr(bench, "FOLDER", tmp_path)
     with pytest.raises(UserError, match="clone the repository"):
