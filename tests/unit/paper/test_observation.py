@@ -79,6 +79,15 @@ def test_skill_lies_between_climatology_and_the_true_law(cells):
     assert lines["true law"] == [1.0, 1.0]
 
 
+def test_a_line_has_a_gap_where_a_run_is_missing(cells):
+    values = {"climatology": 3.0, "true law": 1.0}
+    wanted = {(f"kpz, seen={k}", row): value for k in (8, 2, 0) for row, value in values.items()}
+    known = scored(cells, wanted | {(f"kpz, seen={k}", "FNO"): 1.5 for k in (8, 0)})
+    drawn = FIGURES["observation"](fill(table("observation"), known, 1), lambda run: None)
+    (line,) = [line for line in drawn.figure.axes[0].get_lines() if line.get_label() == "FNO"]
+    assert list(line.get_ydata()) == pytest.approx([0.75, np.nan, 0.75], nan_ok=True)  # seen = 0, 2, 8
+
+
 def test_there_is_no_skill_before_both_references_have_a_record(cells):
     law = "kpz, seen=8"
     known = scored(cells, {(law, "climatology"): 3.0, (law, "FNO"): 1.5})

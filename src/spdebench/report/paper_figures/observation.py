@@ -105,9 +105,9 @@ def _lines(axes: Axes, groups: dict[str, Group], levels: list[str], metric: str)
         heights = {place: max(e.mean or 0.0, LOWEST) for place, e in found.items()}
         if name == INDEPENDENT_LAW and ALL in groups:
             heights[levels.index(ALL)] = 1.0 if metric == SKILL else 0.0  # the true law is a point
-        places = sorted(heights)
+        places = range(min(heights), max(heights) + 1)  # the line has a gap where a run is missing
         options = {"marker": "o", **look(name), **ENDS.get(name, {})}
         axes.plot(
-            places, [heights[k] for k in places], label=plain(row), markersize=3 if thin else 4.5,
+            places, [heights.get(k, math.nan) for k in places], label=plain(row), markersize=3 if thin else 4.5,
             linewidth=0.7 if thin else 1.4, alpha=0.7 if thin else 1.0, **options,
         )  # fmt: skip
