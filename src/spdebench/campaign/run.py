@@ -88,8 +88,16 @@ def fill_missing(
     )
 
     def units_of(jobs: Sequence[Job]) -> list[Unit]:
-        made = _units(jobs, places, settings, deadline.earlier(reserve), needs)
-        return [replace(unit, portable=portable is not None, must_end=budget is not None) for unit in made]
+        end = deadline.earlier(reserve)
+        return [
+            replace(
+                unit,
+                portable=portable is not None,
+                must_end=budget is not None,
+                need=replace(unit.need, start_by=end.steady - unit.seconds),
+            )
+            for unit in _units(jobs, places, settings, end, needs)
+        ]
 
     pool = _Campaign(settings, say, units_of, after_pilots)
     pool.make(rest if not any(job.pilot for job in ready) else [*rest, *after_pilots()])

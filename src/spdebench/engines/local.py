@@ -79,7 +79,8 @@ class Room:
             if need.gpus and need.place in kept_free:
                 continue
             if any(need.disturbs(other) for other in self.taken):
-                kept_free.add(need.place)
+                if time.monotonic() <= need.start_by:
+                    kept_free.add(need.place)
             elif self.fits(need):
                 yield unit, need
 

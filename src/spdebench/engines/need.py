@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar
@@ -15,7 +16,8 @@ class Need:
 
     Units of smaller ``rank`` start first, and among equal ranks the longest. ``place`` names the GPU of a unit on this
     machine; on a cluster the engine chooses it. Units of different ``kind`` do not share a GPU of this machine; those
-    without a kind share it with all.
+    without a kind share it with all. A unit that has not started at ``start_by``, a time of this machine's monotonic
+    clock, is of no use any more, and others do not wait for it.
     """
 
     memory: int = 0
@@ -24,6 +26,7 @@ class Need:
     rank: tuple[float, ...] = ()
     place: str = ""
     kind: str = ""
+    start_by: float = math.inf
 
     def disturbs(self, other: Need) -> bool:
         """Whether both are for one GPU and of different kinds."""

@@ -6,6 +6,7 @@ import signal
 import subprocess
 import sys
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import engine_units
@@ -97,6 +98,8 @@ def test_a_unit_of_another_kind_gets_its_turn_when_the_gpu_is_free():
     waiting = [(name, need) for name, need in zip("oslse", (other, small, large, small, elsewhere), strict=True)]
     assert [name for name, _ in room.choose(waiting)] == ["o", "s", "e"]
     assert [name for name, _ in local.Room(9, None).choose(waiting[2:3])] == ["l"]
+    waiting[2] = ("l", replace(large, start_by=time.monotonic() - 1))  # too late for it: nobody waits
+    assert [name for name, _ in room.choose(waiting)] == ["o", "s", "s", "e"]
 
 
 def test_free_memory_is_some_of_the_machines():
