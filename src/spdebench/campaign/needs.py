@@ -82,6 +82,7 @@ class Needs:
         by_load: bool = False,
     ) -> None:
         self.per_gpu, self.seeds_first, self.thrifty, self.by_load = per_gpu, seeds_first, thrifty, by_load
+        self._shares: dict[str, float] = {}
         self._peaks: dict[tuple[str, str, str], list[float]] = defaultdict(list)
         for record in records.values():
             if record.peak_memory_mb is not None and math.isfinite(record.peak_memory_mb):
@@ -96,8 +97,9 @@ class Needs:
             return (job.group, job.seed, job.turn, int(job.trained))
         if not self.by_load:
             return (job.seed, job.cost)
-        cost = job.cost * (gpu_share(job.spec) or 1.0)
-        return (job.seed, math.floor(math.log2(max(cost, 1e-9))), float(kernel_kind(job.spec) == "large kernels"), cost)
+        share = self._share(job)
+        cost = job.cost * (share or 1.0)
+        return (job.seed, math.floor(math.log2(max(cost, 1e-9))), float(kernel_kind(share) == "large kernels"), cost)
 
     def ordered(self, jobs: Iterable[Job]) -> list[Job]:
         """The jobs in the order in which they start; of equal ranks the longest first."""
@@ -107,7 +109,7 @@ class Needs:
         """About how long the run takes while others like it share its GPU, which slows down training."""
         if not job.trained:
             return job.seconds
-        share = gpu_share(job.spec)
+        share = self._share(job)
         return job.seconds * slowdown(share * min(self.per_gpu, self._together(share)), device)
 
     def in_all(self, jobs: Iterable[Job], devices: Sequence[str], workers: int) -> float:
@@ -116,6 +118,12 @@ class Needs:
             return sum(job.seconds for job in jobs) / workers
         device = devices[0]
         return sum(self.seconds(job, device) * self.of(job, device).gpus for job in jobs) / len(devices)
+
+    def _share(self, job: Job) -> float:
+        """`gpu_share` of a run, computed once."""
+        if job.spec.digest not in self._shares:
+            self._shares[job.spec.digest] = gpu_share(job.spec)
+        return self._shares[job.spec.digest]
 
     def _together(self, share: float) -> float:
         """How many runs of this share a GPU holds by load; at least one."""
@@ -128,9 +136,9 @@ class Needs:
         rank = self.rank(job)
         data = int(4e6 * volume(job.spec.datasets, job.spec.task))
         if kind == "cuda":
-            of_load = 1 / self._together(gpu_share(job.spec))
+            of_load = 1 / self._together(self._share(job))
             share = max(1 / self.per_gpu, of_load, (peak or 0.0) / _gpu_bytes(device))
-            alike = kernel_kind(job.spec) if self.by_load else ""
+            alike = kernel_kind(self._share(job)) if self.by_load else ""
             return Need(PROCESS + CUDA + 3 * data, min(1.0, share), job.seconds, rank, device, alike)
         return Need(int(peak or PROCESS + COPIES * data), 0.0, job.seconds, rank)
 

@@ -9,6 +9,7 @@ from typing import Any
 from spdebench.campaign.exclusive_timing import reserved_seconds
 from spdebench.campaign.needs import Needs, RunSettings
 from spdebench.campaign.plan import Job, Waiting
+from spdebench.engines import Need
 from spdebench.engines.local import Room
 from spdebench.records import Records
 
@@ -41,6 +42,13 @@ def schedule(
     """
     ready = needs.ordered(job for job in todo if job.status != "done")
     later, ended = list(waiting), {job.spec.digest for job in todo if job.status == "done"}
+    known: dict[str, Need] = {}
+
+    def need(job: Job) -> Need:
+        if job.spec.digest not in known:
+            known[job.spec.digest] = needs.of(job, device)
+        return known[job.spec.digest]
+
     now, room, running, out = 0.0, Room(workers, None), list[Scheduled](), list[Scheduled]()
     while True:
         if possible := [each.job for each in later if each.pilots <= ended]:
@@ -48,9 +56,9 @@ def schedule(
             later = [each for each in later if not each.pilots <= ended]
         ready = [job for job in ready if now + job.seconds <= budget]  # the rest can no longer end
         can_end = [job for job in ready if now + needs.seconds(job, device) <= budget]
-        for job, need in room.choose((job, needs.of(job, device)) for job in can_end):
+        for job, wanted in room.choose((job, need(job)) for job in can_end):
             ready.remove(job)
-            room.taken.append(need)
+            room.taken.append(wanted)
             out.append(Scheduled(job, now, needs.seconds(job, device)))
             running.append(out[-1])
         if not running:
@@ -58,7 +66,7 @@ def schedule(
         now = min(each.end for each in running)
         for each in [each for each in running if each.end <= now]:
             running.remove(each)
-            room.taken.remove(needs.of(each.job, device))
+            room.taken.remove(need(each.job))
             ended.add(each.job.spec.digest)
 
 

@@ -54,13 +54,13 @@ def gpu_share(run: AnySpec | Record) -> float:
     return numbers / (numbers + latency) if numbers else measured
 
 
-def kernel_kind(run: AnySpec | Record) -> str:
-    """Runs of different kinds do not share a GPU: small kernels would wait behind the large ones of others.
+def kernel_kind(share: float) -> str:
+    """The kind of a run that uses this share of a GPU. Runs of different kinds do not share one: small kernels would
+    wait behind the large ones of others.
 
     A step of ncde has thousands of small kernels. Among large runs of fno and nspde each kernel waits for theirs: on an
     H200 with 20 such runs an epoch of ncde took 15 s instead of 0.13 s.
     """
-    share = gpu_share(run)
     return "" if not share else "small kernels" if share < SMALL_KERNELS else "large kernels"
 
 

@@ -76,33 +76,38 @@ def test_a_gpu_is_filled_by_one_command():
 
 def test_runs_fill_a_gpu_by_the_share_that_they_use(jobs, monkeypatch):
     """Of runs that use 0.8 of a GPU three share it (2.5 / 0.8), and each takes 2.4 times as long; of runs that use 0.2
-    of it twelve at most. A run that is not trained has no kind."""
+    of it twelve at most."""
     job = next(j for j in jobs if j.spec.model == "deeponet")
-    needs = Needs({}, 12, by_load=True)
     monkeypatch.setattr(module, "gpu_share", lambda run: 0.8)
-    monkeypatch.setattr(module, "kernel_kind", lambda run: "large kernels")
+    needs = Needs({}, 12, by_load=True)
     large = needs.of(job, "cuda")
     assert large.gpus == pytest.approx(1 / 3) and large.kind == "large kernels"
     assert needs.seconds(job, "cuda") == pytest.approx(2.4 * job.seconds)
     assert needs.in_all([job] * 3, ["cuda"], 12) == pytest.approx(2.4 * job.seconds)
     assert Needs({}, 12).of(job, "cuda").kind == ""  # a number of runs was asked for: nothing else counts
     monkeypatch.setattr(module, "gpu_share", lambda run: 0.2)
-    assert needs.of(job, "cuda").gpus == pytest.approx(1 / 12)
+    needs = Needs({}, 12, by_load=True)
+    assert needs.of(job, "cuda").gpus == pytest.approx(1 / 12) and needs.of(job, "cuda").kind == "small kernels"
     assert needs.seconds(job, "cuda") == pytest.approx(2.4 * job.seconds)  # twelve of them load it as much
 
 
 def test_by_load_the_cost_is_that_of_the_gpu_and_kinds_come_together(jobs, monkeypatch):
-    """A run that uses a fifth of the GPU comes before a shorter one that uses all of it; within a factor of two those
-    with small kernels come first."""
-    job = next(j for j in jobs if j.trained and not j.seed)
-    small, large = (dataclasses.replace(job, seconds=s, gives=frozenset([1])) for s in (30.0, 20.0))
-    monkeypatch.setattr(module, "gpu_share", lambda run: 0.2 if run is small.spec else 1.0)
-    rank = Needs({}, 12, thrifty=True, by_load=True).rank
-    small = dataclasses.replace(small, spec=dataclasses.replace(job.spec))
-    assert rank(small) < rank(large)
-    monkeypatch.setattr(module, "gpu_share", lambda run: 1.0)
-    monkeypatch.setattr(module, "kernel_kind", lambda run: "small kernels" if run is small.spec else "large kernels")
-    assert rank(small) < rank(large)  # 30 and 20 s are within a factor of two
+    """A run that uses a fifth of the GPU comes before a shorter one that uses all of it; of runs whose costs are within
+    a factor of two those with small kernels come first."""
+    first, second = [j for j in jobs if j.trained and not j.seed][:2]
+
+    def order(shares: dict[str, float], seconds: tuple[float, float]) -> list[float]:
+        made = [
+            dataclasses.replace(j, seconds=s, gives=frozenset([1]))
+            for j, s in zip((first, second), seconds, strict=True)
+        ]
+        monkeypatch.setattr(module, "gpu_share", lambda run: shares[run.digest])
+        return [j.seconds for j in Needs({}, 12, thrifty=True, by_load=True).ordered(made)]
+
+    shares = {first.spec.digest: 0.2, second.spec.digest: 1.0}
+    assert order(shares, (80.0, 40.0)) == [80.0, 40.0]  # 16 and 40 s of the GPU
+    assert order(shares, (300.0, 40.0)) == [300.0, 40.0]  # 60 and 40 s: within a factor of two
+    assert order(shares, (800.0, 40.0)) == [40.0, 800.0]
 
 
 def test_a_part_of_the_budget_is_kept_for_times_that_are_not_known(jobs):
