@@ -36,16 +36,22 @@ def volume(datasets: Iterable[Mapping[str, Any]], task: Mapping[str, Any]) -> fl
 
 def work(samples: int, numbers: float, options: Mapping[str, Any], device: str) -> float:
     """What an epoch costs in million numbers: those that pass the network, and on a GPU 0.1 for each step."""
-    steps = math.ceil(samples / int(options.get("batch", BATCH)))
+    steps = math.ceil(samples / _count(options, "batch", BATCH))
     return draws(options) * (numbers + (STEP * steps if device.startswith("cuda") else 0.0))
 
 
 def draws(options: Mapping[str, Any]) -> int:
     """How often each sample passes through the network in an epoch: once, or with loss=energy for each draw."""
-    return int(options.get("draws", 2)) if options.get("loss") == "energy" else 1
+    return _count(options, "draws", 2) if options.get("loss") == "energy" else 1
+
+
+def _count(options: Mapping[str, Any], name: str, default: int) -> int:
+    """An option that is a number of things; the default for anything else, which a line of results may hold."""
+    value = options.get(name)
+    return value if type(value) is int and 0 < value < 1 << 31 else default
 
 
 def step_numbers(datasets: Iterable[Mapping[str, Any]], task: Mapping[str, Any], options: Mapping[str, Any]) -> float:
     """Million numbers that pass the network in one training step."""
     samples, numbers = training_part(datasets, task)
-    return draws(options) * numbers * min(1.0, int(options.get("batch", BATCH)) / max(1, samples))
+    return draws(options) * numbers * min(1.0, _count(options, "batch", BATCH) / max(1, samples))

@@ -34,6 +34,18 @@ def test_each_run_is_planned_once_with_all_that_is_needed(tiny):
     assert all(j.status == "missing" for j in jobs)
 
 
+@pytest.mark.parametrize("value", ["", None, False, True, 0, -3, 2**70, 1e308, [1], "x"])
+def test_options_of_a_forged_record_do_not_stop_the_plan(tiny, value):
+    """A number of samples or of draws that is none counts as the default."""
+    (run, *_) = (j.spec for j in plan.jobs(tiny.cells(1), {}) if j.spec.model == "deeponet")
+    record = made_up(run, 0.1)
+    energy = {"loss": "energy", "draws": value, "batch": value}
+    forged = dataclasses.replace(record, options={**record.options, **energy})
+    assert plan.jobs(tiny.cells(1), {record.digest: forged}, device="cuda")
+    assert plan.jobs(tiny.cells(1), {record.digest: forged})
+    assert work(100, 1.0, energy, "cuda") == work(100, 1.0, {"loss": "energy"}, "cuda") == 2 * (1 + 5 * STEP)
+
+
 def test_states(tiny, tmp_path):
     cells = [c for c in tiny.cells(3) if c.row == "DeepONet"]
     jobs = plan.jobs(cells, {})
