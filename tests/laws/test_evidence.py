@@ -85,3 +85,14 @@ def test_authors_phi42_has_the_variance_that_was_found(evidence):
     """E X^2 = 1.750e-2 at t = 0.025 with 64 functions per axis, aliased on 31 points; nearly so one frame before."""
     _, _, linear = evidence.authors_phi42(24, 64)
     assert float(linear[:, -1].square().mean()) == pytest.approx(1.75e-2, rel=0.06)
+
+
+def test_sines_on_a_circle_are_the_series_at_the_points(evidence):
+    """Also where 24 sines alias on 16 points."""
+    basis, grid = evidence.SinesOnCircle(24), evidence.Phi41(points=16, truncation=8).grid
+    z = torch.randn(basis.pairs, 2, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
+    k, x = torch.arange(1, 25, dtype=torch.float64), grid.coordinates(0)
+    wanted = (math.sqrt(2) * z.flatten()[:, None] * torch.sin(math.pi * k[:, None] * x)).sum(0)
+    pairs = torch.view_as_complex(z)
+    assert torch.allclose(basis.physical(pairs, grid), wanted, atol=1e-12)
+    assert torch.allclose(grid.inverse(basis.spectral(pairs, grid)), wanted, atol=1e-12)
