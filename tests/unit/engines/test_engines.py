@@ -117,7 +117,7 @@ PEAK = "from spdebench.engines import peak_memory; {}; print(peak_memory())"
 def test_peak_memory_is_that_of_the_process_and_not_of_the_one_that_started_it():
     """100 MB that were used and freed are counted, 200 MB of the program that this one replaced are not."""
     own, small = PEAK.format("bytearray(100_000_000)"), PEAK.format("0")
-    larger = f"import os, sys; x = bytearray(200_000_000); os.execv(sys.executable, ['python', '-c', {small!r}])"
+    larger = f"import os, sys; x = bytearray(200_000_000); os.execv(sys.executable, [sys.executable, '-c', {small!r}])"
     peaks = [int(subprocess.check_output([sys.executable, "-c", code])) for code in (own, larger)]
     assert 100_000_000 < peaks[0] < 200_000_000 and peaks[1] < 100_000_000
 
