@@ -12,7 +12,7 @@ import torch
 
 from spdebench.campaign.effort import volume
 from spdebench.campaign.plan import Job
-from spdebench.campaign.sharing import FULL_LOAD, gpu_share, kernel_kind, slowdown
+from spdebench.campaign.sharing import FULL_LOAD, SMALL_KERNELS, gpu_share, kernel_kind, slowdown
 from spdebench.engines import Need
 from spdebench.records import Records
 
@@ -58,6 +58,13 @@ class RunSettings:
         """One run at a time, in this process."""
         return self.engine == "local" and (self.workers or 1) == 1
 
+    def needs(
+        self, records: Records, devices: Sequence[str], *, seeds_first: bool = True, thrifty: bool = False
+    ) -> Needs:
+        """The `Needs` of runs that are made with these settings."""
+        per_gpu = self.runs_per_gpu(len(devices))
+        return Needs(records, per_gpu, seeds_first=seeds_first, thrifty=thrifty, by_load=self.by_load)
+
     def runs_per_gpu(self, devices: int) -> int:
         return self.per_gpu or (math.ceil((self.workers or 1) / devices) if self.engine == "local" else 1)
 
@@ -99,7 +106,7 @@ class Needs:
             return (job.seed, job.cost)
         share = self._share(job)
         cost = job.cost * (share or 1.0)
-        return (job.seed, math.floor(math.log2(max(cost, 1e-9))), float(kernel_kind(share) == "large kernels"), cost)
+        return (job.seed, math.floor(math.log2(max(cost, 1e-9))), float(share >= SMALL_KERNELS), cost)
 
     def ordered(self, jobs: Iterable[Job]) -> list[Job]:
         """The jobs in the order in which they start; of equal ranks the longest first."""

@@ -79,13 +79,8 @@ def fill_missing(
         say(collect(job.spec, places))
     reserve = 0.0 if settings.exclusive else reserved_seconds(todo, known, budget)
     thrifty = budget is not None
-    needs = Needs(
-        known,
-        settings.runs_per_gpu(len(places.devices)),
-        seeds_first=settings.engine == "local" or thrifty,
-        thrifty=thrifty,
-        by_load=settings.by_load,
-    )
+    local = settings.engine == "local"
+    needs = settings.needs(known, places.devices, seeds_first=local or thrifty, thrifty=thrifty)
 
     def units_of(jobs: Sequence[Job]) -> list[Unit]:
         end = deadline.earlier(reserve)

@@ -79,7 +79,7 @@ def schedule_facts(
     waiting: Collection[Waiting] = (),
 ) -> dict[str, Any]:
     """For ``table --plan --budget``: one row for each run that would end within the budget, and what they give."""
-    needs = Needs(records, settings.runs_per_gpu(len(devices)), thrifty=True, by_load=settings.by_load)
+    needs = settings.needs(records, devices, thrifty=True)
     reserve = 0.0 if settings.exclusive else reserved_seconds(todo, records, budget)
     made = schedule(todo, needs, settings.workers or 1, budget - reserve, devices[0], waiting)
     first = {number for each in made if each.job.seed == 0 and not each.job.pilot for number in each.job.gives}

@@ -1,8 +1,8 @@
 """How runs share a GPU: what share of it each would use alone, and how long it takes while others run there.
 
-a step takes v + l, of which the GPU computes during v: the numbers that pass the network; l is latency, in which
-small kernels are started one after the other. Alone a run uses the share v / (v + l) of the GPU. Runs whose shares
-have the sum L > 1 take L times as long.
+A step takes v + l: the GPU computes during v, the time of the numbers that pass the network, and waits during l, in
+which small kernels are started one after the other. Alone a run uses the share v / (v + l) of the GPU. Runs whose
+shares have the sum L > 1 take L times as long.
 """
 
 from __future__ import annotations
@@ -88,7 +88,7 @@ def loads(records: Records) -> dict[str, float]:
         total = np.concatenate([[0.0], np.cumsum(load[:-1] * np.diff(moments))])  # integral of the load
         length = np.maximum(end - begin, 1e-9)
         mean = (np.interp(end, moments, total) - np.interp(begin, moments, total)) / length
-        found |= {record.digest: float(load) for record, load in zip(mine, mean, strict=True)}
+        found |= {record.digest: float(value) for record, value in zip(mine, mean, strict=True)}
     return found
 
 

@@ -76,7 +76,7 @@ def table(
 ) -> None:
     """Show a table: our numbers next to the published ones. Plan or train its missing runs with --plan and --run."""
     from spdebench.campaign import plan
-    from spdebench.campaign.needs import Needs, RunSettings
+    from spdebench.campaign.needs import RunSettings
     from spdebench.campaign.one_run import Places
     from spdebench.campaign.request import Campaign
     from spdebench.campaign.schedule import schedule_facts
@@ -117,7 +117,7 @@ def table(
             published = [p for p in plan.published_status(cells, known) if p["table"] in {t.source for t in chosen}]
             print_json(facts | {"published": published})
         else:
-            needs = Needs(known, settings.runs_per_gpu(len(devices)), by_load=settings.by_load)
+            needs = settings.needs(known, devices)
             left = [each for each in jobs_left if each.status != "done"]
             _say_plan(facts, data, needs.in_all(left, devices, settings.workers or 1), settings.together)
         return
@@ -236,13 +236,12 @@ def _run(
     portable: Path | None,
 ) -> list[RunOutcome]:
     """Make what is missing, as far as the budget goes; one line per run."""
-    from spdebench.campaign.needs import Needs
     from spdebench.campaign.run import fill_missing
 
     left = [j for j in todo if j.status != "done"]
     if not as_json:
         within = f", at most {duration(budget)} now" if budget else ""
-        needs = Needs({}, settings.runs_per_gpu(len(places.devices)), by_load=settings.by_load)
+        needs = settings.needs({}, places.devices)
         workers = settings.workers or 1
         cost = duration(needs.in_all(left, places.devices, workers))
         sharing = f" with {settings.together}" if settings.together else ""

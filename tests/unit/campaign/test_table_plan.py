@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import dataclasses
 import json
 import statistics
@@ -196,6 +197,14 @@ def test_the_share_of_a_gpu_follows_from_the_size_of_a_step(tiny):
     mean = plan.jobs(plan.only(tiny.cells(1), "mean"), {})[0].spec
     assert gpu_share(mean) == 0 and sharing.kernel_kind(0) == ""
     assert set(sharing.MEASURED) == {name for name in MODELS if MODELS[name].trainable}
+
+
+def test_shares_of_a_gpu_are_those_that_were_measured():
+    """together / alone of `bench train`, of the table in benchmarks/results."""
+    with (ROOT / "benchmarks" / "results" / "train-h200.csv").open(newline="") as file:
+        found = {row["model"]: float(row["together"]) / float(row["alone"]) for row in csv.DictReader(file)}
+    found["flow-fno"] = found["fno"]
+    assert {name: pytest.approx(share, abs=0.005) for name, share in found.items()} == dict(sharing.MEASURED)
 
 
 def test_twice_the_load_takes_twice_as_long():
