@@ -28,9 +28,9 @@ class AllenCahn(ItoStratonovich, name="allen_cahn"):
     and 1 there are interfaces of width w = sqrt(2 diffusivity/rate). Multiplicative noise vanishes in the phases and
     moves the interfaces: for u = tanh((x - a)/w) it is -w sigma u_x o dW, so that a moves by -w sigma dW.
 
-    With multiplicative noise -1 and 1 are solutions, and |u| <= 1 is kept: every solution from |u_0| <= 1 stays between
-    them, in either sense and path by path for noise that is constant on intervals. In Stratonovich's sense
-    Y = artanh u of a solution constant in space obeys dY = rate tanh(Y) dt + sigma dB.
+    With multiplicative noise -1 and 1 are solutions, and every solution with |u_0| <= 1 stays between them: in either
+    sense, and path by path for noise that is constant on intervals. If a solution in Stratonovich's sense is constant
+    in space, Y = artanh u obeys dY = rate tanh(Y) dt + sigma dB.
 
     Edition ``paper``: linearly implicit Euler, three-point Laplacian, G at the start of the step. The linear part does
     not increase max |u|; the explicit part keeps |u| <= 1 as long as |sigma dW| <= 1/2 - tau rate, so that a large
@@ -68,7 +68,7 @@ class AllenCahn(ItoStratonovich, name="allen_cahn"):
         return self.diffusivity * grid.laplacian(difference=self.differences, device=device)
 
     def drift(self, grid: Grid, device: torch.device | str = "cpu") -> Map:
-        """(rate - 2 c) (u - u^3): the correction c G G' is -2 c u (1 - u^2)."""
+        """u -> (rate - 2 c) (u - u^3), because the correction is c G G' = -2 c u (1 - u^2)."""
         rate = self.rate - 2 * self.correction(grid, device)
         if isinstance(rate, float):
             return Cubic(rate, -rate)
@@ -80,8 +80,8 @@ class AllenCahn(ItoStratonovich, name="allen_cahn"):
 
     @property
     def rule(self) -> Rule:
-        """A drift correction is proportional to u - u^3 as the drift is, and does not change which products occur."""
+        """The correction of the drift is left out: it is proportional to u - u^3 too, so the products are the same."""
         drift = (Monomial(self.rate, (1,)), Monomial(-self.rate, (3,)))
         noise = (Monomial(self.sigma, (0,), noise=True), Monomial(-self.sigma, (2,), noise=True))
-        regular = -1.5 if self.noise == "cylindrical" else 0.0
-        return Rule(2.0, regular, (*drift, *noise[: 1 + self.multiplicative]))
+        noise_degree = -1.5 if self.noise == "cylindrical" else 0.0
+        return Rule(2.0, noise_degree, (*drift, *noise[: 1 + self.multiplicative]))

@@ -6,7 +6,7 @@
 An equation file opens with its formula and declares one class; declaring the class registers it. It names one scheme
 for each edition. Edition ``paper`` has the grid, step and scheme of the paper's text. Edition ``converged`` solves the
 same equation with the same realisation of the noise, constant in time on each stored interval (or an impulse, where the
-equation says so), on a grid that resolves J and with so many sub-steps that the stored solution no longer changes.
+equation says so), on a grid that resolves J and with enough sub-steps that the stored solution no longer changes.
 """
 
 from __future__ import annotations
@@ -44,6 +44,7 @@ MOST_PER_POINT = 1 << 10
 """The truncation may be at most this many times the points of an axis; with more modes the noise is white on the
 grid."""
 MOST_FUNCTIONS = 1 << 22
+"""The most basis functions that the noise may have."""
 _MOST = {"frames": 1 << 20, "steps": 1 << 24, "substeps": 1 << 20}
 
 EQUATIONS: Registry[Equation] = Registry("equation", "equations", _builtin)
@@ -51,7 +52,7 @@ EQUATIONS: Registry[Equation] = Registry("equation", "equations", _builtin)
 
 @dataclass(frozen=True, kw_only=True)
 class Equation(ABC):
-    """Base of all equations. A subclass gives `symbol` and `initial`; its drift is zero unless it gives one.
+    """Base of all equations. A subclass defines `symbol` and `initial`; its drift is zero unless it defines one.
 
     Fields left at ``auto`` or 0 are filled in on construction, so that a spec is always complete.
     """
@@ -99,13 +100,13 @@ class Equation(ABC):
         for key in ("truncation", "points", "frames", "steps"):
             if getattr(self, key) < 1:
                 raise UserError(f"{self.name}: {key} must be at least 1, got {getattr(self, key)}")
-        self._bound()
+        self._check_sizes()
         for key, value in self._auto().items():
             if getattr(self, key) in ("auto", 0):
                 object.__setattr__(self, key, value)
         self._validate()
 
-    def _bound(self) -> None:
+    def _check_sizes(self) -> None:
         """Refuse sizes that are too large for any machine, before memory is allocated."""
         for key, most in _MOST.items():
             if getattr(self, key) > most:
@@ -117,14 +118,14 @@ class Equation(ABC):
                 )
         if (self.truncation + 1) ** self.dim > MOST_FUNCTIONS:
             raise UserError(f"{self.name}: J={self.truncation} makes more than {MOST_FUNCTIONS} noise functions")
-        axis = max(self.points, self.solve_points)  # 0: chosen later
-        if axis and self.truncation > MOST_PER_POINT * axis:
+        points = max(self.points, self.solve_points)  # solve_points is 0 if it is still to be chosen
+        if self.truncation > MOST_PER_POINT * points:
             raise UserError(
-                f"{self.name}: J={self.truncation} is more than {MOST_PER_POINT} times the {axis} points of an axis"
+                f"{self.name}: J={self.truncation} is more than {MOST_PER_POINT} times the {points} points of an axis"
             )
 
     def _auto(self) -> dict[str, Any]:
-        """Values of the fields that were left open."""
+        """The values that fields left at ``auto`` or 0 get, by field."""
         converged = self.edition == "converged"
         return {
             "basis": "fourier" if self.boundary == "periodic" else "sine",
@@ -133,6 +134,7 @@ class Equation(ABC):
         }
 
     def _validate(self) -> None:
+        """Refuse values that do not make sense, each alone and together; all fields are filled in by then."""
         for key in ("solve_points", "substeps"):
             if getattr(self, key) < 1:
                 raise UserError(f"{self.name}: {key} must be at least 1 (or 0 for automatic), got {getattr(self, key)}")
@@ -162,7 +164,7 @@ class Equation(ABC):
 
     # --- the same equation with other values -------------------------------------------------------------------------
     def replace(self, **changes: Any) -> Equation:
-        """The spec with other values; fields that had been filled in automatically are filled in again."""
+        """This equation with other values of the given fields; automatic values of the others are chosen again."""
         auto = {"basis": "auto", "solve_points": 0, "substeps": 0}
         values = dataclasses.asdict(self)
         for key, value in self._auto().items():
@@ -189,11 +191,12 @@ class Equation(ABC):
 
     @property
     def solving_grid(self) -> Grid:
+        """The grid on which the equation is solved."""
         return self.grid.with_points(self.solve_points)
 
     @property
     def noise_steps(self) -> int:
-        """Intervals on which the noise is one increment: steps in edition paper, stored intervals in converged."""
+        """The number of noise intervals, each with one increment: ``steps`` in edition paper, else ``frames``."""
         return self.steps if self.edition == "paper" else self.frames
 
     @property
@@ -210,7 +213,7 @@ class Equation(ABC):
 
     @property
     def times(self) -> Tensor:
-        """t_0..t_T of the stored frames."""
+        """The times t_0..t_T of the stored frames: (frames + 1,)."""
         return torch.arange(self.frames + 1, dtype=torch.float64) * (self.horizon / self.frames)
 
     @property
@@ -225,14 +228,14 @@ class Equation(ABC):
         return "Q-Wiener" if self.noise == "q_wiener" else self.noise.replace("_", " ")
 
     def series(self) -> Basis:
-        """The basis up to J."""
+        """The basis functions in which the noise is expanded, up to the truncation J."""
         try:
             return make_basis(self.basis, self.truncation, self.dim)
         except UserError as error:
             raise UserError(f"{self.name}: {error}") from None
 
     def eigenvalue_roots(self) -> Tensor:
-        """sqrt(lambda) for each of the two normals of every pair: (pairs, 2)."""
+        """sqrt(lambda) of the basis functions, which come in pairs because normal numbers do: (pairs, 2)."""
         index = self.series().index
         if self.noise == "q_wiener":
             return spectra.power_law(index).sqrt()
@@ -243,7 +246,7 @@ class Equation(ABC):
         return torch.ones(index.shape, dtype=torch.float64)
 
     def wiener(self, grid: Grid | None = None) -> Wiener:
-        """The driving process on the solving grid (or another)."""
+        """The driving Wiener process on the solving grid, or on ``grid``; warns if the noise aliases there."""
         process = Wiener(self.series(), self.eigenvalue_roots(), grid or self.solving_grid, self.edition == "converged")
         if message := self.aliasing_message():
             warnings.warn(message, AliasingWarning, stacklevel=2)
@@ -265,11 +268,11 @@ class Equation(ABC):
         return False
 
     def diffusion(self, u: Tensor) -> Tensor:
-        """G(u) at every point, for equations that are `multiplicative`: u itself unless the equation gives another."""
+        """G(u) at the grid points, for a `multiplicative` equation: u itself unless the equation defines another G."""
         return u
 
     def caution(self) -> str:
-        """A warning about the noise of this spec, one line, also shown on the card; empty if there is none."""
+        """A warning about the noise of this equation in one line, also shown on the card; empty if there is none."""
         return ""
 
     # --- mathematics ----------------------------------------------------------------------------------------------
@@ -280,17 +283,20 @@ class Equation(ABC):
 
     @abstractmethod
     def symbol(self, grid: Grid, device: torch.device | str = "cpu") -> Tensor:
-        """L(k), the symbol of the linear part on the grid's coefficients."""
+        """L(k), the factor by which the linear part multiplies each of the grid's coefficients: (spectrum)."""
 
     def drift(self, grid: Grid, device: torch.device | str = "cpu") -> Map:
-        """F on values at the grid points. An equation gives this, or `nonlinear`, or both, or neither: F = 0."""
+        """The map u -> F(u) on values at the grid points.
+
+        An equation defines this, or `nonlinear`, or both; if it defines neither, F = 0.
+        """
         if type(self).nonlinear is Equation.nonlinear:
             return torch.zeros_like
         nonlinear = self.nonlinear(grid, device)
         return lambda u: grid.inverse(nonlinear(grid.transform(u)))
 
     def nonlinear(self, grid: Grid, device: torch.device | str = "cpu") -> Map:
-        """F on coefficients, de-aliased (Galerkin); by default F at the points of a grid twice as fine."""
+        """The map u -> F(u) on coefficients, de-aliased (Galerkin); by default F is taken on a grid twice as fine."""
         if type(self).drift is Equation.drift:
             return torch.zeros_like
         fine = grid.with_points([2 * n for n in grid.points])
@@ -303,14 +309,14 @@ class Equation(ABC):
 
     @abstractmethod
     def initial(self, grid: Grid, seed: Seed, samples: Sequence[int], device: torch.device | str = "cpu") -> Tensor:
-        """u_0 at the grid points, (samples, points); random parts by the same stream as the noise."""
+        """u_0 at the grid points, (samples, points); its random part is drawn from the same stream as the noise."""
 
     def velocity(self, grid: Grid, device: torch.device | str = "cpu") -> Tensor:
-        """u_t at t=0 at the grid points, for equations of order 2."""
+        """u_t(0) at the grid points, for equations of second order in time."""
         raise UserError(f"{self.name}: an equation of order 2 in time needs a method `velocity`, u_t at t=0")
 
     def counterterm_rates(self) -> Sequence[float]:
-        """m_n of the noise intervals n = 0, 1, ..: renormalisation adds m_n u to the drift; empty where it does not."""
+        """m_n for the noise intervals n = 0, 1, ..; renormalisation adds m_n u to the drift. Empty without it."""
         return ()
 
     def quadratic_dispersion(self) -> tuple[float, float] | None:
@@ -319,7 +325,7 @@ class Equation(ABC):
 
     @property
     def rule(self) -> Rule | None:
-        """How products of the solution enter; only the models that build trees need it."""
+        """The terms of the equation as products of u and the noise; needed only by the models that build trees."""
         return None
 
 

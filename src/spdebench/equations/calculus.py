@@ -1,8 +1,9 @@
 """Ito and Stratonovich:  sigma G(u) o dW = sigma G(u) dW + (sigma^2/2) q(x,x) G(u) G'(u) dt,  q(x,x) = E dW(x)^2/dt.
 
-Edition ``paper`` takes G at the start of a step, which is Ito's sense. Edition ``converged`` solves path by path with
-noise that is constant on intervals, whose limit is Stratonovich's sense. An equation of the class `ItoStratonovich`
-means one of the two in both editions, and its drift gets the correction in the edition whose scheme means the other.
+Edition ``paper`` evaluates G at the start of a step, which is Ito's sense. Edition ``converged`` solves path by path
+with noise that is constant on intervals, whose limit is Stratonovich's sense. An equation of the class
+`ItoStratonovich` has the same sense in both editions: the edition whose scheme has the other sense adds the correction
+to the drift.
 
 For cylindrical noise q(x,x) = (J+1)/L on a torus of length L: the two senses differ by a drift that grows with J, and
 only Ito's has a limit. For trace-class noise (q_wiener) both have one.
@@ -35,15 +36,15 @@ class ItoStratonovich(Equation):
 
     @property
     def _corrected(self) -> bool:
-        """Whether the scheme's sense is not the equation's."""
+        """Whether the scheme's sense differs from the equation's, so that the drift needs the correction."""
         return self.multiplicative and self.calculus != ("ito" if self.edition == "paper" else "stratonovich")
 
     def correction(self, grid: Grid, device: torch.device | str = "cpu") -> Tensor | float:
-        """The factor of G G' in the drift; 0 where scheme and equation have one sense or the noise is additive.
+        """The factor of G G' in the drift; 0 if scheme and equation have the same sense or the noise is additive.
 
-        Stratonovich's equation by Ito's scheme: (sigma^2/2) q(x,x). Ito's equation by the noise that is constant on
-        intervals of length h: minus (sigma^2/2) sum_q lambda_q phi_q psi(-h L) phi_q, psi(z) = 2 (e^-z - 1 + z)/z^2,
-        which is what a mode that decays within the interval contributes; psi(0) = 1.
+        Stratonovich's equation solved by Ito's scheme: (sigma^2/2) q(x,x). Ito's equation solved with noise that is
+        constant on intervals of length h: -(sigma^2/2) sum_q lambda_q phi_q psi(-h L) phi_q with
+        psi(z) = 2 (e^-z - 1 + z)/z^2, psi(0) = 1, because a mode that decays within the interval contributes less.
         """
         if not self._corrected:
             return 0.0
@@ -53,17 +54,17 @@ class ItoStratonovich(Equation):
         return -0.5 * self.sigma**2 * self.intensity(grid, 2 * phi_functions(decay)[1]).to(device)
 
     def intensity(self, grid: Grid, weight: Tensor | float = 1.0) -> Tensor:
-        """q(x,x) = sum_q lambda_q phi_q(x) (w phi_q)(x) at the points of a grid, ``weight`` w = 1 or one for each mode.
+        """q(x,x) = sum_q lambda_q phi_q(x) (w phi_q)(x) at the points of ``grid``; ``weight`` w is 1 or a symbol w(k).
 
-        The functions are taken as the solver's grid holds them.
+        The basis functions are those that the solving grid represents, aliasing included.
         """
         solving, converged = self.solving_grid, self.edition == "converged"
         noise = Wiener(self.series(), self.eigenvalue_roots(), solving, converged)
         total = torch.zeros(grid.points, dtype=torch.float64)
         for part, unit in ((0, 1.0), (1, 1.0j)):
-            for some in (noise.basis.index[:, part] > 0).nonzero().flatten().split(128):
-                single = torch.zeros(len(some), noise.basis.pairs, dtype=torch.complex128)
-                single[torch.arange(len(some)), some] = noise.roots[some, part].to(single.dtype) * unit
+            for pairs in (noise.basis.index[:, part] > 0).nonzero().flatten().split(128):
+                single = torch.zeros(len(pairs), noise.basis.pairs, dtype=torch.complex128)  # one function per row
+                single[torch.arange(len(pairs)), pairs] = noise.roots[pairs, part].to(single.dtype) * unit
                 c = solving.resize(noise.spectral(single), grid)
                 weighted = solving.resize(noise.spectral(single) * weight, grid)
                 total += (grid.inverse(c) * grid.inverse(weighted)).sum(0)

@@ -9,7 +9,7 @@ from torch import Tensor
 
 @dataclass(frozen=True)
 class Cubic:
-    """u -> a u + b u^3. A scheme that finds `polynomial` on a drift may compute it together with its own sums."""
+    """u -> linear u + cube u^3. A scheme may use `polynomial` to compute the drift and its own step in one pass."""
 
     linear: float
     cube: float

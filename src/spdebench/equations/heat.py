@@ -55,14 +55,14 @@ class Heat(ItoStratonovich, name="heat"):
             raise UserError(f"heat: diffusivity must be positive, got {self.diffusivity}")
 
     def resolved_substeps(self) -> int:
-        """Additive noise is solved exactly, for any number of sub-steps."""
+        """One with additive noise, for which the scheme is exact with any number of sub-steps."""
         return 32 if self.multiplicative else 1
 
     def symbol(self, grid: Grid, device: torch.device | str = "cpu") -> Tensor:
         return self.diffusivity * grid.laplacian(difference=self.differences, device=device)
 
     def drift(self, grid: Grid, device: torch.device | str = "cpu") -> Map:
-        """c u with the correction c of the calculus; 0 where there is none."""
+        """u -> c u, where c is the correction for the calculus; u -> 0 without a correction."""
         rate = self.correction(grid, device)
         return torch.zeros_like if isinstance(rate, float) else lambda u: u * rate
 
@@ -72,5 +72,5 @@ class Heat(ItoStratonovich, name="heat"):
 
     @property
     def rule(self) -> Rule:
-        regular = -1.5 if self.noise == "cylindrical" else 0.0
-        return Rule(2.0, regular, (Monomial(self.sigma, (int(self.multiplicative),), noise=True),))
+        noise_degree = -1.5 if self.noise == "cylindrical" else 0.0
+        return Rule(2.0, noise_degree, (Monomial(self.sigma, (int(self.multiplicative),), noise=True),))

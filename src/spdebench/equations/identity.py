@@ -1,8 +1,9 @@
 """The attributes of an equation's class that change its solutions; together with the fields they enter every hash.
 
-A spec states the class variables of its equation that are not those of `Equation`, and its scheme. The seven equations
-of the paper came before this rule: what their classes were then is pinned here and adds nothing to a spec, so that
-their hashes stay; a class of that name that differs from what is pinned (another scheme or box) adds what differs.
+A spec states the class variables of its equation that differ from those of `Equation`, and its scheme. The seven
+equations of the paper are older than this rule. Their class variables are pinned here and add nothing to a spec, so
+that their hashes stay the same; if a class of that name differs from what is pinned (another scheme or domain), the
+difference enters its spec.
 """
 
 from __future__ import annotations
@@ -31,10 +32,10 @@ PINNED: dict[str, dict[str, Any]] = {
     "phi43": {"dim": 3, "lower": -1.0, "upper": 1.0},
     "wave": {"order": 2, "multiplicative": True},
 }
-"""Equation -> class variables and properties, where they are not those of `Equation`."""
+"""Equation -> the class variables and properties in which it differs from `Equation`."""
 PINNED_SCHEMES: dict[str, dict[str, Any]] = {"normal_form": {"iterations": 2}}
 
-_IN_WORDS = {"name", "formula", "title", "remarks", "refinement", "boundaries", "bases", "noises", "schemes"}
+_WITHOUT_EFFECT = {"name", "formula", "title", "remarks", "refinement", "boundaries", "bases", "noises", "schemes"}
 _CAPABILITIES = {"name", *Scheme.__annotations__}
 _MISSING = object()
 
@@ -43,8 +44,8 @@ def class_record(equation: Equation) -> dict[str, Any]:
     """What differs from the pinned class: its class variables, the scheme in use, and the scheme's class variables."""
     cls, name = type(equation), equation.name
     pinned = {k: v(equation) if callable(v) else v for k, v in PINNED.get(name, {}).items()}
-    known = _IN_WORDS | {f.name for f in dataclasses.fields(equation)}
-    now, base = _plain_attributes(cls, known), _plain_attributes(Equation, known)
+    left_out = _WITHOUT_EFFECT | {f.name for f in dataclasses.fields(equation)}
+    now, base = _plain_attributes(cls, left_out), _plain_attributes(Equation, left_out)
     for key in ("differences", "strided", "multiplicative"):
         now[key], base[key] = getattr(equation, key), getattr(Equation, key).fget(equation)
     out = _difference(now, base | pinned)
@@ -60,19 +61,20 @@ def class_record(equation: Equation) -> dict[str, Any]:
 
 
 def _plain_attributes(cls: type, left_out: set[str]) -> dict[str, Any]:
-    """Class variables that JSON can hold, by name."""
+    """The public class variables of ``cls`` that JSON can represent, by name."""
     values = {key: getattr(cls, key) for key in dir(cls) if not key.startswith("_") and key not in left_out}
     return {key: value for key, value in values.items() if _plain(value)}
 
 
 def _plain(value: Any) -> bool:
+    """Whether JSON can represent the value."""
     if isinstance(value, dict):
         return all(isinstance(k, str) and _plain(v) for k, v in value.items())
     return all(map(_plain, value)) if isinstance(value, (list, tuple)) else isinstance(value, (bool, int, float, str))
 
 
 def _difference(now: dict[str, Any], pinned: dict[str, Any]) -> dict[str, Any]:
-    """Entries of ``now`` that are not those of ``pinned``; None for one that is gone. As JSON reads them back."""
+    """The entries of ``now`` that differ from ``pinned`` (None for a missing one), as they read back from JSON."""
     keys = sorted({*now, *pinned})
     differing = {key: now.get(key) for key in keys if now.get(key, _MISSING) != pinned.get(key, _MISSING)}
     out: dict[str, Any] = spec.loads(spec.canonical_json(differing))
@@ -80,20 +82,20 @@ def _difference(now: dict[str, Any], pinned: dict[str, Any]) -> dict[str, Any]:
 
 
 def to_dict(equation: Equation) -> dict[str, Any]:
-    """The equation's name and fields, and ``class`` where its class is not the pinned one."""
+    """The equation's name and fields, and under ``class`` what `class_record` returns, if anything."""
     record = class_record(equation)
     return {"name": equation.name, **spec.to_dict(equation), **({"class": record} if record else {})}
 
 
 def from_dict(values: dict[str, Any]) -> Equation:
-    """The equation whose `to_dict` this is."""
+    """The equation that `to_dict` turned into ``values``; refused if the registered class has changed."""
     fields = dict(values)
     name, recorded = fields.pop("name"), fields.pop("class", {})
     return check_class(spec.build(EQUATIONS[name], fields, name, stored=True), recorded)
 
 
 def check_class(equation: Equation, recorded: Any) -> Equation:
-    """The equation itself, if its class is the one that was ``recorded``; else one line that says what differs."""
+    """The equation itself if its class agrees with ``recorded``; otherwise an error that says what differs."""
     if not isinstance(recorded, dict):
         raise UserError(f"{equation.name}: the record of its class must be an object, got {recorded!r}")
     now = class_record(equation)

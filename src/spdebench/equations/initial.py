@@ -16,8 +16,8 @@ from spdebench.noise.stream import normal_pairs, sample_states
 def eta(grid: Grid, seed: Seed, samples: Sequence[int], device: torch.device | str = "cpu") -> Tensor:
     """eta(x) = sum_{k=-10}^{10} a_k sin(2 pi k x)/(|k|+1)^2, a_k ~ N(0,1) (paper, section on nonsingular datasets).
 
-    On a box of another length x is the position as a share of it. Pair k of the stream holds a_k and a_{-k}; a_0
-    multiplies 0.
+    x is the position divided by the length of the domain. Pair k of the stream is (a_k, a_{-k}); a_0 multiplies 0 and
+    is not drawn. Returns (samples, points).
     """
     k = torch.arange(1, 11, device=device)
     pairs = normal_pairs(sample_states(seed, "initial", samples, device), torch.zeros_like(k[:1]), k)[:, 0]
@@ -29,8 +29,8 @@ def eta(grid: Grid, seed: Seed, samples: Sequence[int], device: torch.device | s
 def plane_waves(grid: Grid, seed: Seed, samples: Sequence[int], device: torch.device | str = "cpu") -> Tensor:
     """eta(x) = a_0 + sum_{|k_i| <= 5} a_k/(|k|^2 + 1) (sin + cos)(2 pi k.x/L), a ~ N(0,1) (paper, section on Phi^4_2).
 
-    sin + cos is the real part of (1 - i) exp; pair m of the stream holds a_k of the m-th vector k, and pair 0 holds a_0
-    as its imaginary part.
+    sin + cos is the real part of (1 - i) exp. The real part of pair m of the stream is a_k of the m-th vector k; the
+    imaginary part of pair 0 is a_0. Returns (samples, points..).
     """
     k = torch.arange(-5, 6, dtype=torch.float64, device=device)
     squares = torch.stack(torch.meshgrid(*[k**2] * grid.dim, indexing="ij")).sum(0)
@@ -40,7 +40,7 @@ def plane_waves(grid: Grid, seed: Seed, samples: Sequence[int], device: torch.de
     for axis, lower, length in zip(range(grid.dim), grid.lower, grid.lengths, strict=True):
         phase = 2 * math.pi / length * (grid.coordinates(axis, device) - lower)[:, None] * k
         wave = torch.polar(torch.ones_like(phase), phase)
-        values = torch.tensordot(values, wave, dims=([1], [1]))  # the summed axis goes, its points come last
+        values = torch.tensordot(values, wave, dims=([1], [1]))  # sum over k of this axis; its points become the last
     return values.real + pairs.imag[:, 0].reshape(-1, *[1] * grid.dim)
 
 
@@ -58,8 +58,9 @@ def gaussian_field(
 ) -> Tensor:
     """sum_q sqrt(lambda_q) a_q phi_q(x), a_q ~ N(0,1), lambda_q = eigenvalue(|kappa_q|^2): a Gaussian field of mean 0.
 
-    phi_q are the Fourier (sine) functions of the box without the constant, kappa_q their wave numbers. The pairs are
-    numbered as those of the noise are, and drawn under ``purpose``.
+    phi_q are the Fourier (sine) functions of the domain without the constant, kappa_q their wave vectors. The pairs of
+    normal numbers have the same order as those of the noise and come from the stream of ``purpose``. Returns
+    (samples, points..).
     """
     basis = make_basis("fourier" if grid.periodic else "sine", FIELD_TRUNCATION, grid.dim)
     assert isinstance(basis, Lattice)

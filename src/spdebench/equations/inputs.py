@@ -9,3 +9,4 @@ Inputs = Literal["xi", "u0+xi"]
 TASK_TEXT: dict[Inputs, str] = {"xi": "xi -> u", "u0+xi": "(u0, xi) -> u"}
 """A task as people read it."""
 TASK_IN_FILE_NAMES: dict[Inputs, str] = {"xi": "xi", "u0+xi": "u0_xi"}
+"""A task as the names of files spell it."""

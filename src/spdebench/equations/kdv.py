@@ -11,6 +11,7 @@ import torch
 from torch import Tensor
 
 from spdebench.equations.base import Equation, Map
+from spdebench.equations.dealias import dealiased_square
 from spdebench.equations.initial import perturbed
 from spdebench.equations.rule import Monomial, Rule
 from spdebench.grids import Grid
@@ -67,15 +68,9 @@ class KdV(Equation, name="kdv"):
         return -self.dispersion * grid.derivative(0, device=device) * grid.laplacian(device=device)
 
     def nonlinear(self, grid: Grid, device: torch.device | str = "cpu") -> Map:
-        """3 d/dx (u^2), de-aliased by the 3/2 rule: mass and energy are conserved to rounding."""
-        fine = grid.with_points(3 * grid.points[0] // 2)
-        flux = 3 * grid.derivative(0, device=device)
-
-        def convection(c: Tensor) -> Tensor:
-            u = fine.inverse(grid.resize(c, fine))
-            return fine.resize(fine.transform(u.square_()), grid).mul_(flux)
-
-        return convection
+        """u -> 3 d/dx (u^2), de-aliased by the 3/2 rule: mass and energy are conserved to rounding."""
+        square, flux = dealiased_square(grid), 3 * grid.derivative(0, device=device)
+        return lambda c: square(c).mul_(flux)
 
     def quadratic_dispersion(self) -> tuple[float, float]:
         return self.dispersion, 3.0
@@ -86,9 +81,9 @@ class KdV(Equation, name="kdv"):
 
     @property
     def rule(self) -> Rule:
-        """Kernel of d_t + d_xxx: no Schauder gain on the torus is counted; the noise is the time derivative of W.
+        """The kernel of d_t + d_xxx is counted as gaining no regularity on the torus.
 
-        6 u u_x as the flux 3 d/dx (u^2), symmetric in its factors, as `nonlinear` has it.
+        6 u u_x is written as the flux 3 d/dx (u^2), symmetric in its factors, as in `nonlinear`.
         """
-        regular = -1.0 if self.noise == "cylindrical" else 1.5
-        return Rule(0.0, regular, (Monomial(3.0, (2,), form="flux"), Monomial(self.sigma, (0,), noise=True)))
+        noise_degree = -1.0 if self.noise == "cylindrical" else 1.5
+        return Rule(0.0, noise_degree, (Monomial(3.0, (2,), form="flux"), Monomial(self.sigma, (0,), noise=True)))

@@ -12,6 +12,7 @@ from torch import Tensor
 
 from spdebench.equations import renormalise
 from spdebench.equations.base import Equation, Map, Renormalisation
+from spdebench.equations.dealias import dealiased_square
 from spdebench.equations.initial import perturbed
 from spdebench.equations.rule import Monomial, Rule
 from spdebench.errors import UserError
@@ -29,8 +30,8 @@ class KPZ(Equation, name="kpz"):
     C by ``renormalisation``:
       none   0.
       paper  lambda sigma^2 sum_{k in Z} phi^2(k eps), about lambda sigma^2 J: what the paper prints. It is twice the
-             Ito correction, and its sum runs past the noise's own cut-off. The known drift -C t that is left grows with
-             J and dominates the denominator of a relative error.
+             Ito correction, and its sum runs past the noise's own cut-off. The deterministic drift -C t that remains
+             grows with J and dominates the denominator of a relative error.
       exact  lambda (E (D X)^2 + sigma^2 phi^2(0)/2), X the stationary linear solution by the scheme, step and
              modes in use. As the step goes to 0 this is the Cole-Hopf constant lambda sigma^2/2 sum phi^2(k eps) over
              the modes in use, the zero mode included, with which E exp(lambda h(t)) = exp(t d_xx) exp(lambda h_0). The
@@ -88,7 +89,7 @@ class KPZ(Equation, name="kpz"):
         return grid.laplacian(difference=self.differences, device=device)
 
     def drift(self, grid: Grid, device: torch.device | str = "cpu") -> Map:
-        """lambda (D_0 h)^2 - C with the central difference D_0."""
+        """h -> lambda (D_0 h)^2 - C with the central difference D_0."""
         scale, shift = math.sqrt(self.coupling) / (2 * grid.spacing[0]), self.counterterm()
 
         def growth(h: Tensor) -> Tensor:
@@ -97,13 +98,12 @@ class KPZ(Equation, name="kpz"):
         return growth
 
     def nonlinear(self, grid: Grid, device: torch.device | str = "cpu") -> Map:
-        """lambda (h_x)^2 - C, de-aliased by the 3/2 rule."""
-        fine = grid.with_points(3 * grid.points[0] // 2)
-        slope = math.sqrt(self.coupling) * grid.derivative(0, device=device)
+        """h -> lambda (h_x)^2 - C, de-aliased by the 3/2 rule."""
+        square, slope = dealiased_square(grid), math.sqrt(self.coupling) * grid.derivative(0, device=device)
         shift = self.counterterm()
 
         def growth(c: Tensor) -> Tensor:
-            out = fine.resize(fine.transform(fine.inverse(grid.resize(c * slope, fine)).square_()), grid)
+            out = square(c * slope)
             out[..., 0] -= shift
             return out
 

@@ -20,7 +20,7 @@ from spdebench.noise import Lattice, Seed, make_basis, spectra
 
 Spectrum = Literal["paper", "reference"]
 NEGLIGIBLE = 1e-7
-"""Modes whose amplitude sqrt(lambda) is below this part of the largest are not drawn."""
+"""Modes whose amplitude sqrt(lambda) is below this fraction of the largest are not drawn."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -32,20 +32,21 @@ class NSE(Equation, name="nse"):
     which every tenth is stored. J = 64 here by default, the largest J that does not alias on the grid.
 
     Noise: the sum of ``fields`` independent copies of W = sum sqrt(lambda_k) beta_k e_k, which has the law of one copy
-    times sqrt(fields) and is drawn so. lambda_k = exp(-alpha |2 pi k|^2) (``spectrum`` reference, the authors' code) or
-    exp(-alpha |k|^2) (paper, its text). With the first, the amplitude is 0.002 of the largest where the 16 x 16 stored
-    points end, |k| = 8, and J means nothing beyond |k| = 12; with the second, most of the noise lies between the stored
-    points. The paper's k_i = -J/2+1..J/2 leave an edge vector k without its partner -k; the real part of that sum,
-    which we use, gives such a k half its eigenvalue and (J/2, -J/2) none, so that Var dW/dt is the paper's sum of
-    lambda_k. With Dirichlet data sin(pi k x), k_i = 1..J, has the eigenvalue of its wave number, that is of k/2: the
-    same function of the Laplacian.
+    times sqrt(fields) and is drawn in this way. lambda_k = exp(-alpha |2 pi k|^2) (``spectrum`` reference: the authors'
+    code) or exp(-alpha |k|^2) (``spectrum`` paper: its text). With the first, the amplitude at |k| = 8, the highest
+    mode that the 16 x 16 stored points resolve, is 0.002 of the largest, and modes beyond |k| = 12 are negligible for
+    any J; with the second, most of the noise is in modes that the stored points do not resolve. The paper's
+    k_i = -J/2+1..J/2 leave an edge vector k without its partner -k; the real part of that sum, which we use, gives such
+    a k half its eigenvalue and (J/2, -J/2) none, so that Var dW/dt is the paper's sum of lambda_k. With Dirichlet data
+    sin(pi k x), k_i = 1..J, has the eigenvalue of its wave number, that is of k/2: the same function of the Laplacian.
 
-    Initial vorticity: omega* for all samples, one draw of N(0, scale (-Laplacian + 9)^-3), the same for every seed;
-    with kappa > 0 omega* + kappa omega_0, omega_0 another draw for each sample (kappa = 1: the paper's). The mean of a
-    vorticity on the torus is 0, being that of a curl: the zero mode is in neither noise nor initial datum.
+    Initial vorticity: with kappa = 0 all samples and seeds start from omega*, one draw of
+    N(0, scale (-Laplacian + 9)^-3); with kappa > 0 from omega* + kappa omega_0 with another draw omega_0 for each
+    sample (kappa = 1: the paper's). The vorticity on the torus is a curl and has mean 0: neither the noise nor the
+    initial datum contains the zero mode.
 
     Space: Fourier modes, the product on modes 3|k_i| < N only (two thirds rule), so that it is the Galerkin product of
-    these and conserves energy and enstrophy; higher ones feel viscosity and noise. Dirichlet data mean free slip,
+    these and conserves energy and enstrophy; higher modes have only viscosity and noise. Dirichlet data mean free slip,
     omega = psi = 0 on the boundary: sine modes, and the flow is that of their odd extension to [0,2]^2. Edition
     ``paper``: Crank-Nicolson for viscosity, explicit Euler for the rest; strong order 1, the noise being smooth.
     Edition ``converged``: ETDRK4, noise constant on stored intervals, a grid whose product takes in all of the noise.
@@ -111,7 +112,7 @@ class NSE(Equation, name="nse"):
         return False
 
     def resolved_points(self) -> int:
-        """Twice the points of edition paper, and so many that the two thirds rule keeps every mode of the noise."""
+        """Twice the points of edition paper, or more if the two thirds rule needs more to keep every noise mode."""
         top = int(self.series().function_wavevectors.abs().max())
         waves = top if self.boundary == "periodic" else -(-top // 2)
         return self.points * -(-max(8 * self.points, 3 * waves + 1) // self.points)
@@ -127,6 +128,7 @@ class NSE(Equation, name="nse"):
         return self._modes()[1] * math.sqrt(self.fields)
 
     def _modes(self) -> tuple[Lattice, Tensor]:
+        """The modes of one copy of W and the square roots of their eigenvalues."""
         basis = {"periodic": "fourier", "dirichlet": "sine"}[self.boundary] if self.basis == "auto" else self.basis
         try:
             return drawn_modes(basis, self.truncation, self.alpha, self.spectrum)
@@ -138,7 +140,7 @@ class NSE(Equation, name="nse"):
         return self.viscosity * grid.laplacian(device=device)
 
     def nonlinear(self, grid: Grid, device: torch.device | str = "cpu") -> Map:
-        """f - u.grad omega on coefficients."""
+        """omega -> f - u.grad omega on coefficients."""
         x, y = grid.mesh(device)
         phase = 2 * math.pi * (x + y)
         force = grid.transform(self.forcing * (torch.sin(phase) + torch.cos(phase)))
@@ -158,31 +160,31 @@ class NSE(Equation, name="nse"):
 
     @property
     def rule(self) -> Rule:
-        """u.grad omega is one product, its components summed; u gains the derivative that grad loses."""
+        """u.grad omega counts as one product, its components summed; u gains the derivative that grad loses."""
         terms = (Monomial(-1.0, (1, 1), form="transport"), Monomial(self.forcing, (0,), form="force"))
         return Rule(2.0, -1.0, (*terms, Monomial(self.sigma, (0,), noise=True)))
 
 
 @functools.lru_cache(maxsize=32)
 def drawn_modes(basis: str, truncation: int, alpha: float, spectrum: Spectrum) -> tuple[Lattice, Tensor]:
-    """The modes of W that matter and the square roots of their eigenvalues, as `NSE` says."""
+    """The modes of W with more than `NEGLIGIBLE` amplitude and the square roots of their eigenvalues (see `NSE`)."""
     full = make_basis(basis, truncation, 2)
     assert isinstance(full, Lattice)
     k = full.function_wavevectors.to(torch.float64)
     if basis == "fourier":
         low, high = 1 - truncation // 2, truncation // 2
-        present = [((low <= s * k) & (s * k <= high)).all(-1) for s in (1, -1)]
-        share = (present[0].to(torch.float64) + present[1].to(torch.float64)) / 2
+        present = [((low <= s * k) & (s * k <= high)).all(-1) for s in (1, -1)]  # k, and its partner -k
+        factor = (present[0].to(torch.float64) + present[1].to(torch.float64)) / 2
     else:
-        k, share = k / 2, torch.ones(k.shape[:-1], dtype=torch.float64)
-    roots = (spectra.gaussian(k * (2 * math.pi if spectrum == "reference" else 1.0), alpha) * share).sqrt()
-    roots[(k == 0).all(-1)] = 0  # the mean, and the absent second sines of pairs
+        k, factor = k / 2, torch.ones(k.shape[:-1], dtype=torch.float64)
+    roots = (spectra.gaussian(k * (2 * math.pi if spectrum == "reference" else 1.0), alpha) * factor).sqrt()
+    roots[(k == 0).all(-1)] = 0  # the mean, and the second function of pairs that have only one
     keep = roots.amax(1) >= NEGLIGIBLE * roots.max()
     return full.keeping(keep), roots[keep]
 
 
 def streams(grid: Grid, device: torch.device | str = "cpu") -> Tensor:
-    """i (kappa_y, -kappa_x)/|kappa|^2 on modes 3|k_i| < N, else 0: takes omega to u; shape (2, spectrum)."""
+    """i (kappa_y, -kappa_x)/|kappa|^2 on modes 3|k_i| < N, else 0: the symbol that maps omega to u; (2, spectrum)."""
     kept = torch.ones(grid.spectral_shape, dtype=torch.bool, device=device)
     for axis in range(grid.dim):
         kept &= grid._along(3 * grid.mode_numbers(axis, device).abs() < grid.points[axis], axis)
@@ -193,9 +195,9 @@ def streams(grid: Grid, device: torch.device | str = "cpu") -> Tensor:
 
 
 def advection(grid: Grid, device: torch.device | str = "cpu") -> Map:
-    """-u.grad omega = (d_yy - d_xx)(u v) - d_xy (v^2 - u^2) for divergence-free (u, v), on periodic coefficients.
+    """-u.grad omega = (d_yy - d_xx)(u v) - d_xy (v^2 - u^2) for divergence-free (u, v), on Fourier coefficients.
 
-    This form (Basdevant 1983) needs two fields in and two out, in one transform each way.
+    This form (Basdevant 1983) needs only two inverse and two forward transforms, done as one batch each.
     """
     stream = streams(grid, device)
     kx, ky = (k.expand(grid.spectral_shape) for k in grid.wavenumbers(device))
@@ -217,11 +219,11 @@ def advection(grid: Grid, device: torch.device | str = "cpu") -> Map:
 
 
 def sine_advection(grid: Grid, device: torch.device | str = "cpu") -> Map:
-    """-u.grad omega by the same formula on sine coefficients, modes 3 k_i < 2N: free slip.
+    """-u.grad omega by the formula of `advection` on sine coefficients (free slip), with the modes 3 k_i < 2N.
 
     u = psi_y is a series of sin cos, v = -psi_x of cos sin, u v of sin sin and v^2 - u^2 of cos cos. With
-    theta = pi j/N the sums of a_k cos(k theta) and a_k sin(k theta), j = 0..N, are real transforms of length 2N of
-    a_k/2 and -i a_k/2, and twice these over N are their inverses.
+    theta = pi j/N, the sums of a_k cos(k theta) and a_k sin(k theta) for j = 0..N are real transforms of length 2N of
+    a_k/2 and -i a_k/2; their inverses are the same transforms times 2/N.
     """
     (n, m), (rows, columns) = grid.points, ((2 * p - 1) // 3 + 1 for p in grid.points)
     kx, ky = grid.wavenumbers(device)
@@ -234,6 +236,7 @@ def sine_advection(grid: Grid, device: torch.device | str = "cpu") -> Map:
     symbol[:, 0], symbol[:, :, 0] = 0, 0
 
     def sums(terms: Tensor, axis: int, kept: int) -> Tensor:
+        """The first ``kept`` values of the real transform along ``axis``."""
         length = 2 * grid.points[axis]
         values: Tensor = torch.fft.irfft(terms, n=length, dim=axis, norm="forward")
         return values.narrow(axis, 0, kept)

@@ -22,7 +22,7 @@ from spdebench.errors import UserError
 
 @dataclass(frozen=True)
 class Step:
-    """x' = A x + l p + r p' for all modes: A (K.., d, d), l and r (K.., d); d = 1, or 2 with a velocity."""
+    """x' = A x + l p + r p' for all modes K: A is (K.., d, d), l and r are (K.., d); d = 1, or 2 with a velocity."""
 
     a: Tensor
     left: Tensor
@@ -30,12 +30,12 @@ class Step:
 
     @staticmethod
     def scalar(a: Tensor, left: Tensor, right: Tensor | None = None) -> Step:
-        """A step without velocity; the source at its end does not count unless ``right`` is given."""
+        """A step without velocity; without ``right`` the source at the end of the step has no effect."""
         right = torch.zeros_like(left) if right is None else right
         return Step(a[..., None, None], left[..., None], right[..., None])
 
     def repeated(self, times: int) -> Step:
-        """``times`` of these steps as one, the source linear in time over all of them."""
+        """The effect of ``times`` such steps, written as one step; the source is linear in time over all of them."""
         if times == 1:
             return self
         total, left, right = torch.eye(self.a.shape[-1], dtype=self.a.dtype), self.left * 0, self.right * 0
@@ -47,7 +47,7 @@ class Step:
         return Step(total, left, right)
 
     def powers(self, vector: Tensor, count: int) -> Tensor:
-        """First entries of A^j vector, j = 0..count-1: (count, K..)."""
+        """The first components of A^j vector for j = 0..count-1: (count, K..)."""
         out = []
         for _ in range(count):
             out.append(vector[..., 0])
@@ -56,25 +56,26 @@ class Step:
 
 
 def _act(a: Tensor, x: Tensor) -> Tensor:
+    """A x for every mode: (K.., d)."""
     return (a @ x[..., None])[..., 0]
 
 
 class Propagator(ABC):
-    """The linear part of a scheme, mode by mode: from the symbol L and the step tau to the responses.
+    """The linear part of a scheme, mode by mode: methods map the symbol L and the step tau to coefficients of the step.
 
-    ``resolves_interval`` True: the scheme resolves the drift within a noise interval, on which the noise is constant,
-    and its linear part is exact whatever the sub-steps. False: each step takes the drift at its start, and the
-    sub-steps of an interval share its increment evenly.
+    If ``resolves_interval``, the scheme resolves the drift within a noise interval, on which the noise is constant, and
+    its linear part is exact for any number of sub-steps. If not, each step evaluates the drift at its start, and the
+    increment of an interval is divided evenly among its sub-steps.
     """
 
     resolves_interval: ClassVar[bool] = False
 
     @abstractmethod
     def drift(self, symbol: Tensor, tau: float) -> Step:
-        """How the initial datum and a source p enter over one step."""
+        """The effect of the state and of a source p over one step."""
 
     def noise(self, symbol: Tensor, tau: float) -> Step:
-        """How the noise enters over one step, as the rate dW/tau; by default as a source does."""
+        """The effect of the noise over one step, given as the rate dW/tau; by default that of a source."""
         return self.drift(symbol, tau)
 
     def impulse(self, symbol: Tensor, tau: float) -> Tensor:
@@ -83,14 +84,14 @@ class Propagator(ABC):
         return (step.left + step.right)[..., 0] / tau
 
     def over(self, symbol: Tensor, interval: float, steps: int) -> tuple[Step, Step]:
-        """`drift` and `noise` over ``interval``, which has ``steps`` steps."""
+        """`drift` and `noise` over an interval of length ``interval``, which has ``steps`` steps."""
         if self.resolves_interval:
             steps = 1
         return tuple(f(symbol, interval / steps).repeated(steps) for f in (self.drift, self.noise))  # type: ignore[return-value]
 
     # --- variances of the linear solution, first order in time ----------------------------------------------------
     def response(self, symbol: Tensor, interval: float, steps: int) -> tuple[Tensor, Tensor]:
-        """(R, B) with X' = R X + B dW over one noise interval of ``steps`` steps."""
+        """(R, B) of X' = R X + B dW over one noise interval of ``steps`` steps."""
         if self.resolves_interval:
             steps = 1
         tau = interval / steps
@@ -107,17 +108,17 @@ class Propagator(ABC):
         """
         n = torch.arange(count + 1, dtype=torch.float64)
         decay, gain = (x.abs() ** 2 for x in self.response(symbol, interval, steps))
-        moving = decay != 1
-        each = weights[moving] * gain[moving] * interval / (1 - decay[moving])
-        still = (weights[~moving] * gain[~moving]).sum() * interval * n
-        return still + (1 - decay[moving] ** n[:, None]) @ each
+        damped = decay != 1
+        stationary = weights[damped] * gain[damped] * interval / (1 - decay[damped])
+        undamped = (weights[~damped] * gain[~damped]).sum() * interval * n
+        return undamped + (1 - decay[damped] ** n[:, None]) @ stationary
 
     def interval_variance(self, symbol: Tensor, weights: Tensor, interval: float, steps: int, count: int) -> Tensor:
-        """E X^2 where the drift is taken, for the noise intervals n = 0..count-1: here at their starts."""
+        """E X^2 at the times where the scheme evaluates the drift, here the starts of the intervals n = 0..count-1."""
         return self.variance(symbol, weights, interval, steps, count)[:-1]
 
     def stationary(self, symbol: Tensor, weights: Tensor, interval: float, steps: int) -> Tensor:
-        """w_k E|X_k|^2 of each mode in the stationary state, where the drift is taken; sigma = 1, L < 0."""
+        """w_k E|X_k|^2 of each mode in the stationary state, at the times of `interval_variance`; sigma = 1, L < 0."""
         decay, gain = (x.abs() ** 2 for x in self.response(symbol, interval, steps))
         return weights * gain * interval / (1 - decay)
 
@@ -136,14 +137,14 @@ class Theta(Propagator):
         return 1 - self.theta * tau * symbol
 
     def drift(self, symbol: Tensor, tau: float) -> Step:
-        below = self.denominator(symbol, tau)
-        return Step.scalar(self.numerator(symbol, tau) / below, tau / below)
+        denominator = self.denominator(symbol, tau)
+        return Step.scalar(self.numerator(symbol, tau) / denominator, tau / denominator)
 
     def impulse(self, symbol: Tensor, tau: float) -> Tensor:
         return 1 / self.denominator(symbol, tau)
 
     def stationary(self, symbol: Tensor, weights: Tensor, interval: float, steps: int) -> Tensor:
-        """One implicit Euler step per interval: w h/((1 - h L)^2 - 1)."""
+        """w h/((1 - h L)^2 - 1) for one implicit Euler step per interval."""
         if self.theta == 1 and steps == 1:
             return weights * interval / (self.denominator(symbol, interval) ** 2 - 1)
         return super().stationary(symbol, weights, interval, steps)
@@ -153,7 +154,7 @@ IMPLICIT_EULER, CRANK_NICOLSON, EXPLICIT_EULER = Theta(1.0), Theta(0.5), Theta(0
 
 
 class WickSplitting(Propagator):
-    """u = X + v: Crank-Nicolson for X, which has the noise, and explicit Euler for v, which has datum and drift."""
+    """u = X + v: Crank-Nicolson for X, which contains the noise, explicit Euler for v, with initial datum and drift."""
 
     def drift(self, symbol: Tensor, tau: float) -> Step:
         return EXPLICIT_EULER.drift(symbol, tau)
@@ -181,8 +182,8 @@ class Exponential(Propagator):
     def impulse(self, symbol: Tensor, tau: float) -> Tensor:
         """(e^z - 1)/z: the noise is constant on the interval."""
         z = tau * symbol
-        moving = z != 0
-        return torch.where(moving, torch.expm1(z) / torch.where(moving, z, 1.0), 1.0)
+        nonzero = z != 0
+        return torch.where(nonzero, torch.expm1(z) / torch.where(nonzero, z, 1.0), 1.0)
 
     def interval_variance(self, symbol: Tensor, weights: Tensor, interval: float, steps: int, count: int) -> Tensor:
         """The mean of E X^2 over each interval, X(t_n + s) = e^{-l s} X_n + (1 - e^{-l s})/l dW/h with l = -L:
@@ -190,13 +191,13 @@ class Exponential(Propagator):
         sum_k w_k ((1 - e^{-2z})/(2z) E|X_n,k|^2 + 1/(h l^2) (1 - 2(1 - e^-z)/z + (1 - e^{-2z})/(2z))), z = l h; a mode
         with l = 0 contributes w (t_n + h/3).
         """
-        h, n, moving = interval, torch.arange(count, dtype=torch.float64), symbol != 0
-        w, z = weights[moving], -symbol[moving] * h
+        h, n, damped = interval, torch.arange(count, dtype=torch.float64), symbol != 0
+        w, z = weights[damped], -symbol[damped] * h
         one, two = -torch.expm1(-z) / z, -torch.expm1(-2 * z) / (2 * z)
         before = w * two * one**2 * h / -torch.expm1(-2 * z)
         within = (w * h * (1 - 2 * one + two) / z**2).sum()
-        still = weights[~moving].sum() * h * (n + 1 / 3)
-        return still - torch.expm1(-2 * z * n[:, None]) @ before + within
+        undamped = weights[~damped].sum() * h * (n + 1 / 3)
+        return undamped - torch.expm1(-2 * z * n[:, None]) @ before + within
 
     def stationary(self, symbol: Tensor, weights: Tensor, interval: float, steps: int) -> Tensor:
         """w/(h l^2) (1 - (1 - e^-z)/z), z = l h = -L h: the mean over an interval."""
@@ -205,7 +206,7 @@ class Exponential(Propagator):
 
 
 class Impulsive(Exponential):
-    """The exact flow after an impulse: x' = e^z (x + dW), the noise at the start of the interval."""
+    """x' = e^z (x + dW): the noise is an impulse at the start of the interval, followed by the exact flow."""
 
     def noise(self, symbol: Tensor, tau: float) -> Step:
         flow = self.flow(symbol, tau)
@@ -258,7 +259,7 @@ class Rotation(Propagator):
         omega = (-symbol).sqrt()
         angle = omega * tau
         cosine, sine, turned = self.turn(omega, angle, tau)
-        near = angle < 1e-3  # series, to rounding
+        near = angle < 1e-3  # there the Taylor series is exact to rounding
         safe = torch.where(near, torch.ones_like(angle), angle)
         level = tau**2 * torch.where(near, 0.5 - angle**2 / 24, (1 - torch.cos(safe)) / safe**2)
         ramp = tau**2 * torch.where(near, 1 / 6 - angle**2 / 120, (1 - torch.sin(safe) / safe) / safe**2)

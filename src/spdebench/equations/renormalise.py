@@ -1,8 +1,8 @@
 """Renormalisation constants as functions, with their formulas.
 
 X is the linear solution, X_t = L X + sigma xi, X(0) = 0, driven by the modes of the noise. E X^2 grows without bound
-with the truncation, like sigma^2/(4 pi) ln J in two dimensions and like J in three; renormalisation takes it away, and
-in three dimensions one more, slower constant.
+with the truncation, like sigma^2/(4 pi) ln J in two dimensions and like J in three. Renormalisation subtracts it, and
+in three dimensions also a second constant that grows more slowly.
 """
 
 from __future__ import annotations
@@ -31,18 +31,18 @@ if TYPE_CHECKING:
 
 # --- variance of the linear solution ------------------------------------------------------------------------------
 def relaxed(rates: Tensor, weights: Tensor, times: Tensor) -> Tensor:
-    """sum_k w_k (1 - e^{-2 l_k t})/(2 l_k) for each t; a rate l_k = 0 gives w_k t."""
-    moving = rates > 0
-    twice = 2 * rates[moving]
-    return weights[~moving].sum() * times - torch.expm1(-times[:, None] * twice) @ (weights[moving] / twice)
+    """sum_k w_k (1 - e^{-2 l_k t})/(2 l_k) for each t, the rates l_k >= 0; a rate l_k = 0 contributes w_k t."""
+    damped = rates > 0
+    twice = 2 * rates[damped]
+    return weights[~damped].sum() * times - torch.expm1(-times[:, None] * twice) @ (weights[damped] / twice)
 
 
 def mode_rates(eq: Equation) -> tuple[Tensor, Tensor]:
-    """l_k = -L(k mod N) for the modes |k_i| <= J/2 of the noise on the solving grid, and their weights.
+    """(rates, weights): l_k = -L(k mod N) for the modes |k_i| <= J/2 of the noise on the solving grid, and w_k.
 
-    One entry for each k with k_i >= 0; the weight is the number of its sign changes over the volume. A mode beyond the
-    grid aliases onto k mod N with all its variance, and one at Nyquist, where the grid loses the sine, has the variance
-    of its cosine doubled, so E X^2 = sigma^2 sum_k w_k g(l_k) is exact there as well.
+    There is one entry for each k with k_i >= 0; w_k is the number of vectors (+-k_1, +-k_2, ..) divided by the volume.
+    A mode beyond the grid aliases onto k mod N with all its variance. At the Nyquist mode the grid loses the sine and
+    the variance of the cosine is doubled, so that E X^2 = sigma^2 sum_k w_k g(l_k) is exact there as well.
     """
     grid, top = eq.solving_grid, eq.truncation // 2
     rates, weights = -eq.symbol(grid), torch.tensor(1 / grid.volume, dtype=torch.float64)
@@ -55,7 +55,7 @@ def mode_rates(eq: Equation) -> tuple[Tensor, Tensor]:
 
 
 def _intervals(eq: Equation) -> tuple[Propagator, tuple[Tensor, Tensor, float, int, int]]:
-    """The propagator of the equation's scheme, and what its variances take: -l_k, weights, interval, steps, count."""
+    """The propagator of the equation's scheme, and the arguments of its methods `variance` and `interval_variance`."""
     rates, weights = mode_rates(eq)
     arguments = -rates, weights, eq.horizon / eq.noise_steps, eq.substeps, eq.noise_steps
     return _propagator(eq), arguments
@@ -66,19 +66,19 @@ def _propagator(eq: Equation) -> Propagator:
 
 
 def scheme_variance(eq: Equation) -> Tensor:
-    """E X_n^2, n = 0..: that of the modes, the grid and the scheme in use."""
+    """E X_n^2 at the ends n = 0..noise_steps of the noise intervals, for the modes, grid and scheme of the equation."""
     propagator, arguments = _intervals(eq)
     return eq.sigma**2 * propagator.variance(*arguments)
 
 
 def interval_variance(eq: Equation) -> Tensor:
-    """E X^2 for each noise interval n = 0..: at its start for schemes that take the drift there, else its average."""
+    """E X^2 for each noise interval: at its start if the scheme evaluates the drift there, else its mean over it."""
     propagator, arguments = _intervals(eq)
     return eq.sigma**2 * propagator.interval_variance(*arguments)
 
 
 def interval_times(eq: Equation) -> Tensor:
-    """The time that stands for each noise interval: its start, or its middle where the scheme resolves it."""
+    """The time at which a constant is evaluated for each noise interval: its start, or its middle if it is resolved."""
     shift = 0.5 if _propagator(eq).resolves_interval else 0.0
     return (torch.arange(eq.noise_steps, dtype=torch.float64) + shift) * (eq.horizon / eq.noise_steps)
 
@@ -104,13 +104,13 @@ def ball_variance(eq: Phi42, times: Tensor) -> Tensor:
 
 
 def _sum_by_shell(squares: Tensor, times: Tensor) -> Tensor:
-    """sum over modes with |k|^2 given of (1 - e^{-2 l t})/(2 l), l = 4 pi^2 |k|^2, equal ones taken together."""
+    """sum_k (1 - e^{-2 l t})/(2 l), l = 4 pi^2 |k|^2, for each t; ``squares`` has |k|^2 of every mode."""
     shells, counts = torch.unique(squares, return_counts=True)
     return relaxed(4 * math.pi**2 * shells.to(torch.float64), counts.to(torch.float64), times)
 
 
 def phi42_counterterm_rates(eq: Phi42) -> list[float]:
-    """m_n = 3 a_n, a by the equation's ``renormalisation`` (see `Phi42`)."""
+    """m_n = 3 a_n, where a(t) is chosen by the equation's ``renormalisation`` (see `Phi42`)."""
     if eq.renormalisation == "none":
         return []
     a = ball_variance(eq, interval_times(eq)) if eq.renormalisation == "paper" else interval_variance(eq)
@@ -148,10 +148,11 @@ def c1_coefficients(points: int, top: int, length: float, horizon: float, degree
 
 
 def c1_at(points: int, top: int, length: float, t: float, nodes: int = 48) -> float:
-    """C_1(t) of a lattice of ``points``^3 with noise |k|_inf <= ``top``, by Gauss-Legendre in r, s = t r^3.
+    """C_1(t) of a lattice of ``points``^3 with the noise modes |k|_inf <= ``top``.
 
-    The double sum is a mean over the lattice, mean_x V(x)^2 P(x), of the transforms V(x) = sum_k V(k) e^{i pi k x}; the
-    factor 2^-5 is 2/length^6. The substitution spreads the nodes over the scales 1/l of all modes.
+    The double sum equals a mean over the lattice, mean_x V(x)^2 P(x), with V(x) = sum_k V(k) e^{i pi k x} and P(x)
+    likewise; the factor 2^-5 is 2/length^6. The integral over s uses Gauss-Legendre nodes in r, s = t r^3, which
+    spreads the nodes over the time scales 1/l of all modes.
     """
     x, weights = (torch.from_numpy(a) for a in legendre.leggauss(nodes))
     r = (x + 1) / 2
@@ -207,7 +208,7 @@ def kpz_stationary_slope(eq: KPZ) -> float:
     n = grid.points[0]
     for harmonic, root in zip(k.tolist(), noise.roots[:, 0].tolist(), strict=True):
         slot = min(harmonic % n, n - harmonic % n)
-        double = slot == 0 or 2 * slot == n  # the grid holds 2 Re c
+        double = slot == 0 or 2 * slot == n  # the grid's coefficient is 2 Re c
         power[slot] += root**2 * (2.0 if double and harmonic else 1.0)
     variance = _propagator(eq).stationary(eq.symbol(grid)[1:], eq.sigma**2 * power[1:], h, eq.substeps)
     slope = grid.derivative(0, difference=eq.differences).abs()[1:]
@@ -223,27 +224,31 @@ def kpz_counterterm(eq: KPZ) -> float:
     return eq.coupling * (kpz_stationary_slope(eq) + 0.5 * eq.sigma**2)
 
 
-# --- for the reader -----------------------------------------------------------------------------------------------
+# --- values to print ----------------------------------------------------------------------------------------------
 def constants(eq: Equation) -> dict[str, float]:
-    """Name -> value at T of the constants of phi42, phi43 or kpz; empty for an equation without any."""
-    of: dict[str, Callable[[Any], dict[str, float]]] = {"phi42": _of_phi42, "phi43": _of_phi43, "kpz": _of_kpz}
-    return of[eq.name](eq) if eq.name in of else {}
+    """The renormalisation constants of phi42, phi43 or kpz at time T, by name; empty for other equations."""
+    by_equation: dict[str, Callable[[Any], dict[str, float]]] = {
+        "phi42": _phi42_constants,
+        "phi43": _phi43_constants,
+        "kpz": _kpz_constants,
+    }
+    return by_equation[eq.name](eq) if eq.name in by_equation else {}
 
 
-def _of_phi42(eq: Phi42) -> dict[str, float]:
+def _phi42_constants(eq: Phi42) -> dict[str, float]:
     end = torch.tensor([eq.horizon], dtype=torch.float64)
     ball, box, exact = float(ball_variance(eq, end)), float(box_variance(eq, end)), float(scheme_variance(eq)[-1])
     return {"a paper": ball, "a continuum": box, "a exact": exact, "a paper / a exact": ball / exact if exact else 0.0}
 
 
-def _of_phi43(eq: Phi43) -> dict[str, float]:
+def _phi43_constants(eq: Phi43) -> dict[str, float]:
     end = torch.tensor([eq.horizon], dtype=torch.float64)
     c0, c1, exact = float(lattice_c0(eq, end)), float(lattice_c1(eq, end)), float(scheme_variance(eq)[-1])
     values = {"C0": c0, "C1": c1, "E X^2": exact, "sigma^2 C0 / E X^2": eq.sigma**2 * c0 / exact if exact else 0.0}
-    kinds = {"C paper": eq.sigma**2 * c0, "C exact": exact}
-    return values | {name: 3 * variance - 9 * eq.sigma**4 * c1 for name, variance in kinds.items()}
+    variances = {"C paper": eq.sigma**2 * c0, "C exact": exact}
+    return values | {name: 3 * variance - 9 * eq.sigma**4 * c1 for name, variance in variances.items()}
 
 
-def _of_kpz(eq: KPZ) -> dict[str, float]:
+def _kpz_constants(eq: KPZ) -> dict[str, float]:
     paper, exact = (kpz_counterterm(dataclasses.replace(eq, renormalisation=kind)) for kind in ("paper", "exact"))
     return {"C paper": paper, "C Cole-Hopf": kpz_cole_hopf(eq), "C exact": exact}

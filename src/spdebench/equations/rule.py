@@ -24,10 +24,10 @@ class Monomial:
 
 @dataclass(frozen=True)
 class Rule:
-    """Which products occur, and the degrees of trees in the scaling of the equation (parabolic or hyperbolic).
+    """The terms of an equation, and the degrees of its kernel and noise in its scaling (parabolic or hyperbolic).
 
-    The inverse of d_t - L adds ``kernel_degree``, the noise has ``noise_degree``. A smooth function of u enters as its
-    Taylor polynomial at 0.
+    Applying (d_t - L)^-1 adds ``kernel_degree`` to the degree of a tree; the noise has the degree ``noise_degree``. A
+    smooth function of u is replaced by its Taylor polynomial at 0.
     """
 
     kernel_degree: float

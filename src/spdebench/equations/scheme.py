@@ -36,7 +36,7 @@ class Scheme(ABC):
     """
 
     name: ClassVar[str]
-    noise_form: ClassVar[Literal["spectral", "physical"]]  # an increment as coefficients or as values at the points
+    noise_form: ClassVar[Literal["spectral", "physical"]]  # increments are coefficients, or values at the points
     order: ClassVar[int]  # of accuracy in time, for smooth problems without noise
     propagator: ClassVar[Propagator | None] = None
     time_derivatives: ClassVar[int] = 1  # 1: u_t = .., 2: u_tt = ..
@@ -88,7 +88,7 @@ class Scheme(ABC):
 
     @abstractmethod
     def step(self, state: State, dw: Tensor) -> State:
-        """The state one interval later, dW over the interval given in `noise_form`."""
+        """The state one noise interval later; ``dw`` is the increment of the noise over it, as `noise_form` says."""
 
     @abstractmethod
     def field(self, state: State) -> Tensor:
@@ -96,6 +96,7 @@ class Scheme(ABC):
 
 
 def _refusal(scheme: type[Scheme], equation: Equation, grid: Grid, lacking: list[str]) -> str:
+    """The message for an equation that the scheme cannot solve; names the schemes that can."""
     able = ", ".join(name for name in SCHEMES if not SCHEMES[name].missing(equation, grid)) or "none"
     return (
         f"{equation.name}: the scheme '{scheme.name}' does not serve {' and '.join(lacking)}; "
@@ -104,12 +105,12 @@ def _refusal(scheme: type[Scheme], equation: Equation, grid: Grid, lacking: list
 
 
 def make_scheme(equation: Equation, interval: float, device: torch.device | str = "cpu") -> Scheme:
-    """The scheme that the equation's edition names."""
+    """The scheme that the equation names for its edition, for noise intervals of length ``interval``."""
     return SCHEMES[equation.scheme](equation, equation.solving_grid, interval, device)
 
 
 def propagator_of(equation: Equation, purpose: str, instead: str) -> Propagator:
-    """The propagator of the equation's scheme; without one, one line that names the ``purpose`` and what to use."""
+    """The propagator of the equation's scheme; without one an error names the ``purpose`` and what to use instead."""
     propagator = SCHEMES[equation.scheme].propagator
     if propagator is None:
         raise UserError(
