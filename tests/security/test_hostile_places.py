@@ -101,7 +101,7 @@ def test_a_forged_truncation_is_refused_before_memory_is_asked_for(made, tmp_pat
 
 def test_samples_that_do_not_fit_into_memory_are_refused(monkeypatch):
     check_memory(TINY, 1000)
-    with pytest.raises(UserError, match=r"solving 1000000000 samples with J=8 .* takes about \S+ GB .* GB are free"):
+    with pytest.raises(UserError, match=r"solving 1000000000 samples of .* with J=8 .*: \S+ GB .* GB are free"):
         sb.simulate(TINY, 0, range(10**9))
 
 

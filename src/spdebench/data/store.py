@@ -31,6 +31,7 @@ from spdebench import spec
 from spdebench.data.identity import DatasetSpec, from_dict
 from spdebench.data.splice import Splicer
 from spdebench.display import Displayed, TableRows, facts
+from spdebench.engines import check_free_memory
 from spdebench.equations import Equation
 from spdebench.errors import Damaged, UnknownName, UserError
 from spdebench.files import replacing
@@ -219,15 +220,8 @@ class ColumnFile:
     def room(self, column: str, rows: int) -> np.ndarray:
         """An empty array for this number of rows of a column; raises a one-line error if there is too little memory."""
         shape = (rows, *self.shapes[column])
-        size = 4 * math.prod(shape)
-        try:
-            if size > _physical_memory():
-                raise MemoryError
-            return np.empty(shape, dtype=np.float32)
-        except MemoryError:
-            raise UserError(
-                f"{self.path}: {rows} rows of {column} take {size / 1e9:.3g} GB, more than this machine has; read fewer"
-            ) from None
+        check_free_memory(4 * math.prod(shape), f"{self.path}: {rows} rows of {column}", "read fewer rows")
+        return np.empty(shape, dtype=np.float32)
 
     def row_groups(self, column: str, start: int = 0, stop: int | None = None) -> Iterator[tuple[int, np.ndarray]]:
         """(first row, values) of each row group with rows start..stop, in order; the values are read-only."""
@@ -393,13 +387,6 @@ def nested_type(shape: Sequence[int]) -> pa.DataType:
 def open_dataset(path: str | os.PathLike[str]) -> Dataset:
     """Open a native file; only its metadata are read at first."""
     return Dataset(path)
-
-
-def _physical_memory() -> float:
-    try:
-        return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-    except (AttributeError, ValueError, OSError):  # the system does not say
-        return math.inf
 
 
 def first_line(error: BaseException) -> str:

@@ -2,13 +2,21 @@
 
 from spdebench.engines.choose import ENGINES, check_engine, check_workers, run
 from spdebench.engines.locks import held, locked
-from spdebench.engines.memory import free_memory, is_out_of_memory, keep_freed_memory, peak_memory, release
+from spdebench.engines.memory import (
+    check_free_memory,
+    free_memory,
+    is_out_of_memory,
+    keep_freed_memory,
+    peak_memory,
+    release,
+)
 from spdebench.engines.need import Need
 
 __all__ = [
     "ENGINES",
     "Need",
     "check_engine",
+    "check_free_memory",
     "check_workers",
     "free_memory",
     "held",

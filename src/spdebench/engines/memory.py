@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import ctypes
 import gc
+import os
 import sys
 from pathlib import Path
+
+from spdebench.errors import UserError
 
 
 def keep_freed_memory() -> None:
@@ -44,10 +47,24 @@ def is_out_of_memory(error: BaseException) -> bool:
 
 
 def free_memory() -> int | None:
-    """Bytes that are free on the machine, or in the control group if that has fewer; None if unknown."""
+    """Bytes that are free on the machine, or in the control group if that has fewer.
+
+    Where the system does not say what is free, the memory of the machine; None if that is unknown, too.
+    """
     available = _kibibytes("/proc/meminfo", "MemAvailable:")
     limits = [value for value in (available, _group_free()) if value is not None]
-    return min(limits) if limits else None
+    return min(limits) if limits else _physical_memory()
+
+
+def check_free_memory(need: int, what: str, instead: str) -> None:
+    """Raise an error if fewer than ``need`` bytes of main memory are free; without it the system kills the process.
+
+    To be called before the memory is allocated. ``what`` needs the memory, and ``instead`` says what to do.
+    """
+    free = free_memory()
+    if free is not None and need > free:
+        sizes = f"{need / 1e9:,.1f} GB of memory are needed, {free / 1e9:,.1f} GB are free"
+        raise UserError(f"{what}: {sizes}; {instead}")
 
 
 def peak_memory() -> int | None:
@@ -70,6 +87,14 @@ def _kibibytes(file: str, name: str) -> int | None:
         lines = Path(file).read_text().splitlines()
         return next(1024 * int(line.split()[1]) for line in lines if line.startswith(name))
     except (OSError, StopIteration, ValueError):
+        return None
+
+
+def _physical_memory() -> int | None:
+    """The memory of the machine in bytes; None if the system does not say."""
+    try:
+        return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    except (AttributeError, ValueError, OSError):
         return None
 
 

@@ -19,7 +19,7 @@ import torch
 from torch import Tensor
 
 from spdebench import spec, tensors
-from spdebench.engines import free_memory
+from spdebench.engines import check_free_memory
 from spdebench.equations.identity import to_dict as equation_to_dict
 from spdebench.errors import UserError
 from spdebench.models.base import Features, OperatorModel
@@ -108,9 +108,9 @@ class Redrawn(Prepared):
                 states = fill_states(self.seed, range(rows.start, rows.stop), number, device, epoch)
                 known = _rows(self.given, rows).to(device)
                 filled = replace(known, dw=known.dw + unseen.draw(states, setting.frames - 1, setting.dt))
-                for key, values in _checked(self.model, self.model.prepare(filled)).items():
-                    if key not in self.features:
-                        self.features[key] = _room(self.model, (n * self.draws, *values.shape[1:]), values, self.device)
+                found = _checked(self.model, self.model.prepare(filled))
+                _make_room(self.features, found, n * self.draws, self.model, self.device)
+                for key, values in found.items():
                     self.features[key][number * n + rows.start : number * n + rows.stop] = values
         self.epoch = epoch
 
@@ -143,9 +143,8 @@ class FlowPairs(Prepared):
             rows = slice(number * n + start, number * n + stop)
             known = {key: self.features[key][rows].to(device) for key in self._given}
             drawn, target = self.model.flow_pair(known, self.u[start:stop].to(device), states)
+            _make_room(self.features, drawn, len(self), self.model, self.device)
             for key, values in drawn.items():
-                if key not in self.features:
-                    self.features[key] = _room(self.model, (len(self), *values.shape[1:]), values, self.device)
                 self.features[key][rows] = values
             self.target[rows] = target
         self.epoch = epoch
@@ -205,11 +204,8 @@ def _computed(model: OperatorModel, part: Part, where: torch.device) -> Features
     out: Features = {}
     for start in range(0, len(part), size):
         found = _features(model, part, slice(start, start + size))
-        if not out:
-            _check_memory(model, len(part), sum(values[:1].nbytes for values in found.values()), where)
+        _make_room(out, found, len(part), model, where)
         for key, values in found.items():
-            if key not in out:
-                out[key] = _room(model, (len(part), *values.shape[1:]), values, where)
             if len(values) != len(out[key][start : start + size]):
                 raise UserError(
                     f"model '{model.name}': feature '{key}' has {len(values)} rows for "
@@ -219,23 +215,21 @@ def _computed(model: OperatorModel, part: Part, where: torch.device) -> Features
     return out
 
 
-def _check_memory(model: OperatorModel, samples: int, each: int, where: torch.device) -> None:
-    """Raise an error if features on the host take more memory than is free; the system would kill the process."""
-    need, free = samples * each, free_memory()
-    if where.type == "cpu" and free is not None and need > free:
-        raise UserError(
-            f"model '{model.name}': the features of {samples} samples take {need / 1e9:.1f} GB of memory, "
-            f"{free / 1e9:.1f} GB are free; use n= for fewer samples, every= or stride="
-        )
-
-
 def _chunk(shape: tuple[int, ...]) -> int:
     """How many samples (T X..) are prepared at a time."""
     return max(1, min(256, CHUNK_BYTES // (4 * math.prod(shape))))
 
 
-def _room(model: OperatorModel, shape: tuple[int, ...], like: Tensor, where: torch.device) -> Tensor:
-    return torch.empty(shape, dtype=like.dtype, device=where, pin_memory=_pinned(where, model))
+def _make_room(features: Features, found: Features, rows: int, model: OperatorModel, where: torch.device) -> None:
+    """Add uninitialised tensors of this number of rows for those of ``found`` that ``features`` does not have yet."""
+    new = {key: values for key, values in found.items() if key not in features}
+    if new and where.type == "cpu":
+        need = rows * sum(values[:1].nbytes for values in new.values())
+        what = f"model '{model.name}': features in {rows} rows (one per sample and draw of the noise)"
+        check_free_memory(need, what, "use n= for fewer samples, every= or stride=")
+    for key, values in new.items():
+        shape = rows, *values.shape[1:]
+        features[key] = torch.empty(shape, dtype=values.dtype, device=where, pin_memory=_pinned(where, model))
 
 
 def _rows(batch: Batch, rows: slice) -> Batch:

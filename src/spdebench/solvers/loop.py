@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from spdebench.engines import free_memory
+from spdebench.engines import check_free_memory
 from spdebench.equations import Equation
 from spdebench.equations.scheme import Scheme, make_scheme
 from spdebench.errors import UserError
@@ -92,15 +92,11 @@ def memory_of(equation: Equation, n: int, device: torch.device | str = "cpu") ->
 
 
 def check_memory(equation: Equation, n: int, device: torch.device | str = "cpu") -> None:
-    """Refuse, before anything is allocated, samples for which the processor has too little memory."""
-    if torch.device(device).type != "cpu":
-        return
-    need, free = memory_of(equation, n, device), free_memory()
-    if free is not None and need > free:
-        raise UserError(
-            f"{equation.name}: solving {n} samples with J={equation.truncation} on {equation.solving_grid.points} "
-            f"points takes about {need / 1e9:.3g} GB of memory, {free / 1e9:.3g} GB are free; use fewer samples"
-        )
+    """Raise an error if main memory is too small for solving n samples on the processor."""
+    if torch.device(device).type == "cpu":
+        points = "x".join(map(str, equation.solving_grid.points))
+        what = f"solving {n} samples of {equation.name} with J={equation.truncation} on {points} points"
+        check_free_memory(memory_of(equation, n, device), what, "solve fewer samples at a time")
 
 
 def together(n: int, grid: Grid, device: torch.device | str) -> int:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from functools import cached_property
 from itertools import zip_longest
@@ -14,8 +15,8 @@ from torch.utils.data import Dataset as TorchDataset
 
 from spdebench.data import Dataset
 from spdebench.display import Displayed, TableRows
+from spdebench.engines import check_free_memory
 from spdebench.equations import Equation
-from spdebench.errors import UserError
 from spdebench.grids import Grid
 from spdebench.tasks.setting import Batch
 
@@ -144,12 +145,9 @@ class Part(Displayed, TorchDataset[dict[str, Tensor]]):
     def _read(self, column: str) -> Tensor:
         self.reads += 1
         shape = self.shape[1:] if column == "u0" else self.shape
-        try:
-            out = torch.empty((len(self), *shape))
-        except RuntimeError:
-            raise UserError(
-                f"{len(self)} samples of {column}, each {shape}, do not fit into memory; use n= for fewer samples"
-            ) from None
+        what = f"the column {column} of {len(self)} samples"
+        check_free_memory(4 * len(self) * math.prod(shape), what, "use n= for fewer samples")
+        out = torch.empty((len(self), *shape))
         first = 0
         for data, rows in zip(self.datasets, self.rows, strict=True):
             place = np.empty(len(data), dtype=np.int64)

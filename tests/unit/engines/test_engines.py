@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import subprocess
 import sys
@@ -15,7 +16,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from spdebench import engines
-from spdebench.engines import Need, free_memory, local, on_ray
+from spdebench.engines import Need, check_free_memory, free_memory, local, memory, on_ray
 from spdebench.errors import UserError
 
 
@@ -109,6 +110,24 @@ def test_free_memory_is_some_of_the_machines():
         if line.startswith("MemTotal")
     )
     assert 0 < free_memory() < total
+
+
+def test_memory_that_is_not_free_is_refused_with_what_to_do(monkeypatch):
+    monkeypatch.setattr(memory, "free_memory", lambda: 2_000_000_000)
+    check_free_memory(2_000_000_000, "paths", "solve fewer")
+    with pytest.raises(UserError) as told:
+        check_free_memory(1_234_500_000_000, "solving 10 samples", "solve fewer")
+    assert str(told.value) == "solving 10 samples: 1,234.5 GB of memory are needed, 2.0 GB are free; solve fewer"
+    monkeypatch.setattr(memory, "free_memory", lambda: None)  # unknown: nothing is refused
+    check_free_memory(1 << 60, "paths", "solve fewer")
+
+
+def test_where_the_system_does_not_say_what_is_free_all_memory_counts(monkeypatch):
+    monkeypatch.setattr(memory, "_kibibytes", lambda *_: None)
+    monkeypatch.setattr(memory, "_group_free", lambda: None)
+    assert free_memory() == os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    monkeypatch.delattr(os, "sysconf")  # as on Windows
+    assert free_memory() is None
 
 
 PEAK = "from spdebench.engines import peak_memory; {}; print(peak_memory())"

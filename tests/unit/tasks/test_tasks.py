@@ -7,6 +7,7 @@ import pytest
 import torch
 
 import spdebench as sb
+from spdebench.engines import memory
 from spdebench.errors import UserError
 from spdebench.tasks import Setting, Task, TaskSpec, recommended, subsampling
 from spdebench.tasks.defaults import _table
@@ -73,6 +74,17 @@ def test_reading_waits_until_asked(files):
     assert task.test.reads == 0
     _ = task.test[0]
     assert task.test.reads == 3
+
+
+def test_columns_that_memory_cannot_hold_are_refused_before_they_are_read(files, monkeypatch):
+    task, data = Task(files()), sb.open_dataset(files())
+    monkeypatch.setattr(memory, "free_memory", lambda: 4 * len(task.train) * 13 * 16 - 1)
+    with pytest.raises(UserError, match=r"the column u of 28 samples: .* GB are free; use n= for fewer samples"):
+        _ = task.train.u
+    assert len(task.val.u) == 6
+    with pytest.raises(UserError, match=r"40 rows of u: .* GB are free; read fewer rows"):
+        data.read("u")
+    assert len(data.read("u", 0, 28 - 1)) == 27
 
 
 def test_a_mixture_joins_parts_and_knows_its_sources(files):

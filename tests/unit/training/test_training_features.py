@@ -6,6 +6,7 @@ import pytest
 import torch
 
 import spdebench as sb
+from spdebench.engines import memory
 from spdebench.errors import UserError
 from spdebench.models import features
 from spdebench.models.base import evaluation_batch
@@ -29,11 +30,12 @@ def test_features_that_memory_cannot_hold_are_refused_before_they_are_computed(t
     """After the first chunk: 28 samples of all features are compared with the memory that is free."""
     model = sb.build("tiny", task)
     need = 28 * sum(v[:1].nbytes for v in model.prepare(task.train.batch(slice(0, 1))).values())
-    monkeypatch.setattr(features, "free_memory", lambda: need - 1)
-    with pytest.raises(UserError, match=r"features of 28 samples take .* GB of memory.*use n= for fewer"):
+    target = task.train.u  # read before: the data need memory, too
+    monkeypatch.setattr(memory, "free_memory", lambda: need - 1)
+    with pytest.raises(UserError, match=r"features in 28 rows .*: .* GB of memory are needed.*use n= for fewer"):
         prepare_part(model, task.train)
-    monkeypatch.setattr(features, "free_memory", lambda: need)
-    assert len(prepare_part(model, task.train)) == 28
+    monkeypatch.setattr(memory, "free_memory", lambda: need)
+    assert len(prepare_part(model, task.train)) == len(target) == 28
 
 
 def test_costly_features_are_kept(task, tmp_path, monkeypatch):

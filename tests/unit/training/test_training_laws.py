@@ -13,6 +13,8 @@ import torch
 from torch import Tensor, nn
 
 import spdebench as sb
+from spdebench.engines import memory
+from spdebench.errors import UserError
 from spdebench.metrics import law_scores
 from spdebench.models import MODELS, Config, Features, OperatorModel
 from spdebench.models.features import Redrawn, redrawn_part
@@ -133,6 +135,16 @@ def test_draws_are_a_function_of_seed_epoch_sample_and_draw(law_task):
             assert torch.allclose(data.features["dw"][number * n + row], expected, atol=1e-6)
             assert torch.equal(data.features["u0"][number * n + row], part.u0[row])
     assert torch.equal(data.features["dw"], first) and not torch.equal(first[:n], first[n:])
+
+
+def test_all_draws_are_compared_with_the_memory_that_is_free(law_task, monkeypatch):
+    model, rows = sb.build("affine", law_task), 2 * len(law_task.train)
+    made = redrawn_part(model, law_task.train, 2, 5, 0, model.device)
+    need = sum(values.nbytes for values in made.features.values())
+    monkeypatch.setattr(memory, "free_memory", lambda: need - 1)
+    with pytest.raises(UserError, match=f"features in {rows} rows .* GB are free"):
+        redrawn_part(model, law_task.train, 2, 5, 0, model.device)
+    assert len(redrawn_part(model, law_task.train, 1, 5, 0, model.device).features["dw"]) == rows // 2
 
 
 def test_normalisers_see_filled_noise(law_task):
