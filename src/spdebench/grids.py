@@ -1,13 +1,13 @@
-"""Where fields live: a box, its points, its boundary, and the transform that diagonalises its Laplacian.
+"""The grid of a field: a box, its points, its boundary condition, and the transform that diagonalises its Laplacian.
 
 Periodic axis of length L with N points, x_j = lower + j L/N, j = 0..N-1 (the duplicate end is not stored):
     u(x_j) = sum_k c_k exp(i kappa_k (x_j - lower)),   kappa_k = 2 pi k / L          (half spectrum on the last axis)
 Dirichlet axis, x_j = lower + j L/N, j = 0..N-1 (u_0 = 0 is stored, u_N = 0 is implied):
     u(x_j) = sum_{k=1}^{N-1} b_k sin(kappa_k (x_j - lower)),   kappa_k = pi k / L    (slot 0 holds 0)
 
-Coefficients are those of the function, not of the array: they do not change when the grid is refined, so that moving
-between grids (`resize`) only copies. Nyquist (k = N/2, N even, periodic): a grid holds cos(pi j) only; `resize` drops
-it.
+Coefficients are those of the function and not of the array: they do not change when the grid is refined, so that
+`resize` between grids only copies them. At Nyquist (k = N/2, N even, periodic) a grid represents only cos(pi j);
+`resize` drops this mode.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ class Grid:
 
     @staticmethod
     def from_dict(values: Any) -> Grid:
-        """The grid whose fields these are, as they come from a file."""
+        """The grid with the fields ``values``, which were read from a file."""
         return spec.build(Grid, values, "grid")
 
     @staticmethod
@@ -83,7 +83,7 @@ class Grid:
         return self.boundary == "periodic"
 
     def with_points(self, points: int | Sequence[int]) -> Grid:
-        """The same box and boundary with other points."""
+        """The same box and boundary with another number of points per axis."""
         n = (points,) * self.dim if isinstance(points, int) else tuple(points)
         return Grid(n, self.lower, self.upper, self.boundary)
 
@@ -97,6 +97,7 @@ class Grid:
         return tuple(self._along(self.coordinates(a, device), a) for a in range(self.dim))
 
     def _along(self, values: Tensor, axis: int) -> Tensor:
+        """One-dimensional values along ``axis``, shaped so that they broadcast to a field."""
         shape = [1] * self.dim
         shape[axis] = -1
         return values.reshape(shape)
@@ -104,10 +105,11 @@ class Grid:
     # --- spectrum -------------------------------------------------------------------------------------------------
     @property
     def spectral_shape(self) -> tuple[int, ...]:
+        """The shape of the coefficients of a field."""
         return (*self.points[:-1], self.points[-1] // 2 + 1) if self.periodic else self.points
 
     def mode_numbers(self, axis: int, device: torch.device | str = "cpu") -> Tensor:
-        """Integer k along one axis of the coefficient array, in its order."""
+        """The integers k along one axis of the coefficient array, in its order."""
         n = self.points[axis]
         if not self.periodic or axis == self.dim - 1:
             return torch.arange(self.spectral_shape[axis], device=device)
@@ -151,7 +153,7 @@ class Grid:
 
     # --- transforms -----------------------------------------------------------------------------------------------
     def transform(self, field: Tensor) -> Tensor:
-        """Field on the points -> coefficients."""
+        """The coefficients of a field: (.., points) -> (.., spectrum)."""
         if self.periodic:
             coefficients: Tensor = torch.fft.rfftn(field, dim=self.axes, norm="forward")
             return coefficients
@@ -160,7 +162,7 @@ class Grid:
         return field
 
     def inverse(self, coefficients: Tensor) -> Tensor:
-        """Coefficients -> field on the points."""
+        """The field with the given coefficients: (.., spectrum) -> (.., points)."""
         if self.periodic:
             field: Tensor = torch.fft.irfftn(coefficients, s=self.points, dim=self.axes, norm="forward")
             return field

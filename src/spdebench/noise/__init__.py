@@ -1,6 +1,8 @@
 """The driving noise: a counter-based stream, Brownian paths, bases, covariance spectra, and the Wiener process."""
 
-from spdebench.noise.bases import Basis, Fourier, Haar, Lattice, Sine, make_basis
+from spdebench.noise.base import Basis
+from spdebench.noise.bases import Fourier, Lattice, Sine, make_basis
+from spdebench.noise.haar import Haar
 from spdebench.noise.keyed import KeyedSeed
 from spdebench.noise.stream import STREAM, Seed
 from spdebench.noise.unseen import UnseenNoise

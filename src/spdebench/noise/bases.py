@@ -1,17 +1,14 @@
-"""Orthonormal bases of L^2 of a box, and the values of a series in such a basis on a grid.
+"""Fourier and sine functions in any dimension, and the lookup of a basis by its name.
 
-A basis assigns its real functions phi_q to the pairs (a, b) of normals of the stream: `index` gives the number
-j = 1, 2, .. of the function that each of the two normals drives (0: none), `function_wavevectors` its wave vector, and
-`modes` the number of the pair in the stream. This number depends on the wave vector and not on the truncation, so that
-a smaller J is a projection of a larger one. `spectral` and `physical` turn the pairs, already multiplied by the square
-roots of the eigenvalues, into the coefficients or the values on a grid in O(functions + N^d log N).
+The functions belong to wave vectors (`Lattice.function_wavevectors`), and the number of a pair in the stream is a
+function of its wave vector. A series costs O(functions + N^d log N) on a grid.
 """
 
 from __future__ import annotations
 
 import copy
 import math
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 
 import torch
 from torch import Tensor
@@ -19,60 +16,9 @@ from torch import Tensor
 from spdebench.errors import UserError
 from spdebench.grids import Grid
 from spdebench.noise import lattice
+from spdebench.noise.base import Basis
+from spdebench.noise.haar import Haar
 from spdebench.noise.lattice import GridProjection
-
-
-class Basis(ABC):
-    """The first functions of an orthonormal basis on a box of ``dim`` dimensions, up to a truncation J."""
-
-    name: str
-    dim: int = 1
-    functions: int  # real functions in use
-    pairs: int  # pairs of normals that a step needs
-
-    @property
-    @abstractmethod
-    def index(self) -> Tensor:
-        """j of the function that each normal of a pair drives, 0 for none: (pairs, 2)."""
-
-    @property
-    def modes(self) -> Tensor:
-        """The number of each pair in the stream: (pairs,), int64; in one dimension 0, 1, 2, ..."""
-        return torch.arange(self.pairs)
-
-    def kept_by(self, truncation: int) -> Tensor:
-        """Whether a smaller truncation K keeps the function of each normal: (pairs, 2), bool; K = 0 keeps none."""
-        if truncation < 0:
-            raise UserError(f"a truncation must not be negative, got {truncation}")
-        return (self.index > 0) & (self._kept(truncation) if truncation else torch.tensor(False))
-
-    @abstractmethod
-    def _kept(self, truncation: int) -> Tensor:
-        """`kept_by` for a positive truncation, also where a normal drives no function."""
-
-    @abstractmethod
-    def resolved_by(self, grid: Grid) -> bool:
-        """Whether all functions are distinct on the grid, so that evaluating the series there does not alias."""
-
-    def aliases_on(self, grid: Grid) -> bool:
-        """Whether two functions that do not vanish at the points agree there (aliasing)."""
-        return not self.resolved_by(grid)
-
-    @abstractmethod
-    def spectral(self, z: Tensor, grid: Grid) -> Tensor:
-        """Grid coefficients of the series evaluated at the grid points."""
-
-    def physical(self, z: Tensor, grid: Grid) -> Tensor:
-        """The series at the grid points."""
-        return grid.inverse(self.spectral(z, grid))
-
-    def projected(self, z: Tensor, grid: Grid) -> Tensor:
-        """Grid coefficients of the L^2 projection of the series onto the grid's modes."""
-        if not self.resolved_by(grid):
-            raise UserError(
-                f"{self.name} noise with {self.functions} functions is not resolved by {grid.points[0]} points per axis"
-            )
-        return self.spectral(z, grid)
 
 
 def make_basis(name: str, truncation: int, dim: int = 1) -> Basis:
@@ -87,16 +33,17 @@ def make_basis(name: str, truncation: int, dim: int = 1) -> Basis:
 
 
 class Lattice(Basis):
-    """A basis whose functions belong to wave vectors; `keeping` leaves out the pairs that are not needed."""
+    """A basis whose functions belong to wave vectors; `keeping` restricts it to some of its pairs."""
 
     _vectors: Tensor  # (pairs, 2, dim); the zero vector marks an absent function (and the constant)
 
     def __init__(self, truncation: int, dim: int, vectors: Tensor) -> None:
         self.truncation, self.dim, self._vectors = truncation, dim, vectors
-        self._thinned = False
+        self._thinned = False  # whether `keeping` has left out pairs
         self._count()
 
     def _count(self) -> None:
+        """Set what depends on the wave vectors."""
         self.pairs = len(self._vectors)
         self.functions = int(self.index.max()) if self.pairs else 0
         self._projections: dict[tuple[Grid, str], GridProjection] = {}
@@ -110,7 +57,7 @@ class Lattice(Basis):
 
     @property
     def function_wavevectors(self) -> Tensor:
-        """The integer wave vector of the function that each normal of a pair drives: (pairs, 2, dim)."""
+        """The integer wave vector of the function of each normal number of a pair: (pairs, 2, dim)."""
         return self._vectors
 
     @property
@@ -126,7 +73,8 @@ class Lattice(Basis):
         return self._projections[key]
 
     @abstractmethod
-    def _project(self, grid: Grid, device: torch.device) -> GridProjection: ...
+    def _project(self, grid: Grid, device: torch.device) -> GridProjection:
+        """Compute `projection_on`."""
 
     def _top(self, axis: int) -> int:
         """The largest |k_i| along an axis."""
@@ -136,10 +84,10 @@ class Lattice(Basis):
 class Fourier(Lattice):
     """1/sqrt(V), sqrt(2/V) cos(kappa.x), sqrt(2/V) sin(kappa.x), kappa_i = 2 pi k_i/L_i: (J+1)^d functions, periodic.
 
-    One of k and -k is taken for all |k_i| <= J/2. The pair (a, b) of k gives the coefficient c_k = (a + ib)/sqrt(2V)
-    of exp(i kappa.x). On N points k equals k mod N. At Nyquist, where k and -k agree at the points, the grid has
-    sqrt(2/V) a cos(kappa.x): the cosine with its full weight (variance 2/V, so that in one dimension
-    Var dW/dt = (J+1)/L holds for J = N too) and nothing of the sine.
+    The basis has one of k and -k for all |k_i| <= J/2. The pair (a, b) of k makes the coefficient
+    c_k = (a + ib)/sqrt(2V) of exp(i kappa.x). On N points the mode k agrees with k mod N. At Nyquist, where k and -k
+    agree at the points, the grid has sqrt(2/V) a cos(kappa.x): the cosine with its full weight (variance 2/V, so that
+    in one dimension Var dW/dt = (J+1)/L holds for J = N too) and nothing of the sine.
     """
 
     name = "fourier"
@@ -179,8 +127,7 @@ class Fourier(Lattice):
         return torch.unflatten(self.projection_on(grid, z.device)(z), -1, grid.spectral_shape)
 
     def _contiguous(self, z: Tensor, grid: Grid) -> Tensor:
-        """For one dimension and all harmonics: amplitudes that alias onto adjacent coefficients are adjacent, so slices
-        are enough."""
+        """`spectral` in one dimension with all harmonics, by slices, because neighbours alias onto neighbours."""
         n, scale = grid.points[0], 1 / math.sqrt(2 * grid.lengths[0])
         half, inner = n // 2, (n - 1) // 2  # inner: the largest harmonic with both a cosine and a sine
         kept = min(half, self.top) + 1
@@ -210,7 +157,7 @@ class Fourier(Lattice):
 class Sine(Lattice):
     """prod_i sqrt(2/L_i) sin(k_i pi x_i/L_i), k_i = 1..J: J^d functions, zero on the boundary.
 
-    A pair drives two neighbours along the last axis, k_d = 2m+1 and 2m+2. On N points k > N aliases onto -(2N - k).
+    A pair belongs to two neighbours along the last axis, k_d = 2m+1 and 2m+2. On N points k > N aliases onto -(2N - k).
     """
 
     name = "sine"
@@ -247,7 +194,7 @@ class Sine(Lattice):
         return torch.unflatten(self.projection_on(grid, z.device)(torch.view_as_real(z).flatten(-2)), -1, grid.points)
 
     def _contiguous(self, z: Tensor, grid: Grid) -> Tensor:
-        """For one dimension and all sines: slices are enough."""
+        """`spectral` in one dimension with all sines, by slices."""
         n = grid.points[0]
         beta = torch.view_as_real(z).flatten(-2)
         out = beta.new_zeros((*z.shape[:-1], n))
@@ -262,85 +209,10 @@ class Sine(Lattice):
         return out.mul_(math.sqrt(2 / grid.lengths[0]))
 
 
-class Haar(Basis):
-    """1/sqrt(L), then 2^(d/2)/sqrt(L) psi(2^d x/L - i), d = 0, 1, .., i < 2^d, psi = 1 on [0,1/2), -1 on [1/2,1).
-
-    J functions in this order. On a grid the cell that begins at a point gives its value; `projected` integrates the
-    step function against the grid's modes exactly, for every J.
-    """
-
-    name = "haar"
-
-    def __init__(self, truncation: int) -> None:
-        self.functions = truncation
-        self.pairs = (truncation + 1) // 2
-        self.levels = max(0, (truncation - 1).bit_length())
-
-    @property
-    def index(self) -> Tensor:
-        return _consecutive(self.pairs, self.functions)
-
-    def _kept(self, truncation: int) -> Tensor:
-        return self.index <= truncation
-
-    def resolved_by(self, grid: Grid) -> bool:
-        return (1 << self.levels) <= grid.points[0]
-
-    def cells(self, z: Tensor, length: float) -> Tensor:
-        """The step function's values on its 2^levels cells, by the inverse Haar transform."""
-        beta = torch.view_as_real(z).flatten(-2)[..., : self.functions] * (1 / math.sqrt(length))
-        size = 1 << self.levels
-        if size > self.functions:
-            beta = torch.nn.functional.pad(beta, (0, size - self.functions))
-        values = beta[..., :1]
-        for d in range(self.levels):
-            detail = beta[..., 1 << d : 2 << d] * 2 ** (d / 2)
-            finer = values.new_empty((*values.shape, 2))
-            torch.add(values, detail, out=finer[..., 0])
-            torch.sub(values, detail, out=finer[..., 1])
-            values = finer.flatten(-2)
-        return values
-
-    def physical(self, z: Tensor, grid: Grid) -> Tensor:
-        cells, n = self.cells(z, grid.lengths[0]), grid.points[0]
-        m = cells.shape[-1]
-        field = cells[..., :: m // n] if m % n == 0 else cells[..., torch.arange(n, device=z.device) * m // n]
-        if not grid.periodic:
-            field[..., 0] = 0
-        return field
-
-    def spectral(self, z: Tensor, grid: Grid) -> Tensor:
-        return grid.transform(self.physical(z, grid))
-
-    def projected(self, z: Tensor, grid: Grid) -> Tensor:
-        cells = self.cells(z, grid.lengths[0])
-        m = cells.shape[-1]
-        k = grid.mode_numbers(0, z.device)
-        if grid.periodic:
-            # c_k = sinc(k/m) exp(-i pi k/m) (1/m) sum_c w_c exp(-2 pi i k c/m), of period m in k but for the factors
-            full: Tensor = torch.fft.fft(cells, norm="forward")
-            theta = math.pi * k.to(torch.float64) / m
-            factor = torch.polar(torch.sinc(k.to(torch.float64) / m), -theta)
-            out = full[..., k % m] * factor
-            if grid.points[0] % 2 == 0:
-                out[..., -1] = 0
-            return out
-        # b_k = 4/(k pi) sin(k pi/2m) sum_c w_c sin(k pi (c + 1/2)/m): a sine transform II through the odd extension
-        odd: Tensor = torch.fft.fft(torch.cat((cells, -cells.flip(-1)), dim=-1))[..., k % (2 * m)]
-        theta = math.pi * k.to(torch.float64) / (2 * m)
-        sums = (odd * torch.polar(torch.full_like(theta, 0.5), math.pi / 2 - theta)).real
-        scale = torch.where(k > 0, 4 * torch.sin(theta) / (math.pi * k.clamp(min=1)), torch.zeros_like(theta))
-        return sums * scale
-
-
 def _check_even(truncation: int) -> None:
+    """Refuse an odd truncation of a Fourier basis."""
     if truncation % 2:
         raise UserError(
             f"truncation J={truncation}: a Fourier expansion has the harmonics |k| <= J/2, so J is even; "
             f"try {truncation + 1}"
         )
-
-
-def _consecutive(pairs: int, functions: int) -> Tensor:
-    j = torch.arange(1, 2 * pairs + 1).reshape(pairs, 2)
-    return torch.where(j <= functions, j, 0)

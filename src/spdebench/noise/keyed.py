@@ -3,10 +3,10 @@
     s(sample, node) = first 64 bits of HMAC-SHA256(key, problem, purpose, sample, member, node)
     key             = HMAC-SHA256(secret, part)
 
-The ordinary states of `stream` are invertible functions of the seed: whoever has the increments of one sample can find
-the seed, and with it the noise of all samples. Here the numbers of one node say nothing about another node, sample or
-problem. Along the modes of one node the stream can still be inverted; hence the functions that are shown and those that
-are not have states from different keys (part "seen" and part "unseen").
+The ordinary states of `stream` are invertible functions of the seed: from the increments of one sample one can compute
+the seed, and with it the noise of all samples. Here the numbers of one node do not reveal those of another node, sample
+or problem. Along the modes of one node the stream can still be inverted; hence the noise modes that are published and
+those that are not have states from different keys (part "seen" and part "unseen").
 """
 
 from __future__ import annotations
@@ -34,9 +34,9 @@ def derived(secret: bytes, *words: object) -> bytes:
 class KeyedSeed:
     """Replaces a seed: initial data and noise of a problem are functions of (keys, problem, sample).
 
-    ``seen`` is the key of initial data and of the noise of ordinary samples, ``unseen`` that of the other members of a
-    law: their functions that are not seen. The members 1, 2, .. of a sample may stay secret when its seen noise is
-    published; member 0, the ordinary sample, may not.
+    ``seen`` is the key of the initial data and of the noise of ordinary samples, ``unseen`` that of the unseen noise
+    modes of the members 1, 2, .. of a law. The members stay secret when the seen noise of their sample is published;
+    the unseen modes of member 0, the ordinary sample, do not.
     """
 
     problem: str
@@ -49,14 +49,14 @@ class KeyedSeed:
         return KeyedSeed(problem, *(derived(secret, "spdebench stream 1", part) for part in ("seen", "unseen")))
 
     def states(self, purpose: str, samples: Sequence[int] | Tensor, device: torch.device | str) -> KeyedStates:
-        """States of ordinary samples."""
+        """The states of ordinary samples."""
         prefixes = tuple(message(self.problem, purpose, int(sample), 0) for sample in samples)
         return KeyedStates(self.seen, prefixes, torch.device(device))
 
     def member_states(
         self, samples: Sequence[int] | Tensor, members: int | Sequence[int], device: torch.device | str
     ) -> KeyedStates:
-        """States of the members 1, 2, .. of samples."""
+        """The states of members 1, 2, .. of the samples; ``members`` is one number for all samples or one for each."""
         each = [members] * len(samples) if isinstance(members, int) else list(members)
         pairs = zip(samples, each, strict=True)
         prefixes = tuple(message(self.problem, "member", int(sample), member) for sample, member in pairs)
@@ -82,5 +82,6 @@ class KeyedStates:
         return torch.from_numpy(states).to(self.device)
 
     def _row(self, prefix: bytes, words: list[bytes]) -> np.ndarray:
+        """The states of one prefix at all nodes: (nodes,)."""
         joined = b"".join(hmac.digest(self.key, prefix + word, "sha256")[:8] for word in words)
         return np.frombuffer(joined, dtype="<i8").astype(np.int64)

@@ -24,7 +24,7 @@ BITS = 21
 def half_lattice(top: int, dim: int) -> Tensor:
     """One of k and -k for all |k_i| <= top, the zero vector first: (vectors, dim).
 
-    The last component that is not 0 is positive, which is the half that a real Fourier transform stores.
+    It is the one whose last non-zero component is positive: the half that a real Fourier transform stores.
     """
     axis = torch.arange(-top, top + 1)
     k = torch.cartesian_prod(*([axis] * dim)).reshape(-1, dim)
@@ -35,7 +35,7 @@ def half_lattice(top: int, dim: int) -> Tensor:
 
 
 def positive_lattice(top: int, dim: int) -> Tensor:
-    """k_i = 1..top but for the last component, which comes in twos (2m+1, 2m+2): (pairs, 2, dim), 0 beyond top."""
+    """All k with k_i = 1..top, two neighbours k_d = 2m+1, 2m+2 per pair: (pairs, 2, dim); 0 where 2m+2 > top."""
     axes = [torch.arange(1, top + 1)] * (dim - 1) + [torch.arange(1, top + 1, 2)]
     first = torch.cartesian_prod(*axes).reshape(-1, dim)
     second = first.clone()
@@ -45,7 +45,7 @@ def positive_lattice(top: int, dim: int) -> Tensor:
 
 
 def pack(k: Tensor) -> Tensor:
-    """k (..., dim) as one whole number, the same in every lattice that holds k; in one dimension k itself (k >= 0)."""
+    """k (..., dim) as one integer, which does not depend on the lattice; in one dimension k itself (k >= 0)."""
     number = torch.zeros(k.shape[:-1], dtype=torch.int64)
     for component in k.unbind(-1):
         number = (number << BITS) + component % (1 << BITS)
@@ -54,13 +54,14 @@ def pack(k: Tensor) -> Tensor:
 
 @dataclass(frozen=True)
 class Layer:
-    """coefficient_{target_t} += factor_t amplitude_{source_t}; no target means all coefficients in order."""
+    """coefficient[target_t] += factor_t amplitude[source_t] for all t; without ``target``, for all coefficients."""
 
     source: Tensor
     factor: Tensor  # one number per amplitude, or two, for the real and the imaginary part
     target: Tensor | None = None
 
     def gather(self, amplitudes: Tensor) -> Tensor:
+        """factor_t amplitude[source_t] for all t: (.., amplitudes) -> (.., t)."""
         if amplitudes.is_cuda and amplitudes.is_complex() and (kernels := accel.module("lattice")):
             out: Tensor = kernels.gather(amplitudes, self.source, self.factor)
             return out
@@ -86,7 +87,7 @@ class GridProjection:
 
 
 def _layers(target: Tensor, source: Tensor, factor: Tensor, size: int, device: torch.device | str) -> GridProjection:
-    """Sort the entries into layers that hold every target once; a layer lists its targets only if they are few."""
+    """Sort the entries into layers with at most one entry per target; a layer lists its targets if they are few."""
     order = torch.argsort(target, stable=True)
     target, source, factor = target[order], source[order], factor[order]
     rank = torch.arange(len(target)) - torch.searchsorted(target, target)
@@ -104,16 +105,17 @@ def _layers(target: Tensor, source: Tensor, factor: Tensor, size: int, device: t
 
 
 def _flat(index: Tensor, shape: tuple[int, ...]) -> Tensor:
+    """The position of each index (.., dim) in a flattened array of this shape: (..)."""
     strides = [math.prod(shape[a + 1 :]) for a in range(len(shape))]
     return (index * torch.tensor(strides)).sum(-1)
 
 
 def exponentials(k: Tensor, grid: Grid, device: torch.device | str) -> GridProjection:
-    """From pairs z = a + ib of the vectors k to the grid's coefficients of sum_k Re(z_k exp(i kappa_k.x)) sqrt(2/V).
+    """The map from pairs z_k = a + ib to the grid's coefficients of sum_k Re(z_k exp(i kappa_k.x)) sqrt(2/V).
 
-    z_k/sqrt(2V) goes to k mod N and its conjugate to -k mod N, as far as these lie in the stored half; where both are
-    one (the zero vector, Nyquist) their sum 2 Re z_k/sqrt(2V) remains: a cosine with its full weight and no sine. The
-    zero vector itself is the constant a/sqrt(V).
+    z_k/sqrt(2V) is added to the coefficient k mod N and its conjugate to -k mod N, if these are in the stored half.
+    Where the two are the same coefficient (the zero vector, Nyquist) it gets their sum 2 Re z_k/sqrt(2V): a cosine with
+    its full weight and no sine. The zero vector itself is the constant a/sqrt(V).
     """
     points = torch.tensor(grid.points)
     factor = torch.full((len(k), 2), 1 / math.sqrt(2 * grid.volume), dtype=torch.float64)
@@ -135,7 +137,7 @@ def exponentials(k: Tensor, grid: Grid, device: torch.device | str) -> GridProje
 
 
 def sines(k: Tensor, grid: Grid, device: torch.device | str) -> GridProjection:
-    """From amplitudes of prod_i sqrt(2/L_i) sin(pi k_i x_i/L_i) to the grid's coefficients; k = 0 marks none."""
+    """The map from amplitudes of prod_i sqrt(2/L_i) sin(pi k_i x_i/L_i) to the grid's coefficients; k = 0 has none."""
     points = torch.tensor(grid.points)
     m = k % (2 * points)
     sign = torch.where(m < points, 1.0, -1.0).to(torch.float64).prod(1)

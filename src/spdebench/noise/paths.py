@@ -5,8 +5,8 @@ an interval of length h is split at its middle,
 
     D_left = D/2 + sqrt(h)/2 Z,     D_right = D/2 - sqrt(h)/2 Z,        Z ~ N(0,1) of the node (level, index),
 
-so that the increments at ``steps`` are sums of those at ``2 steps``, to rounding, with as many normals as steps. Real
-and imaginary part of a mode are two independent Brownian motions.
+so that the increments at ``steps`` are sums of those at ``2 steps``, to rounding. This needs as many normal numbers as
+steps. Real and imaginary part of a mode are two independent Brownian motions.
 """
 
 from __future__ import annotations
@@ -27,9 +27,10 @@ def odd_part(steps: int) -> tuple[int, int]:
 
 
 def increments(states: States, modes: Tensor, steps: int, horizon: float, first: int, count: int) -> Tensor:
-    """Increments over ``count`` of the m base intervals from ``first`` on: (samples, count 2^L, modes), complex128.
+    """The increments of all steps in ``count`` of the m base intervals, starting with the interval ``first``:
+    (samples, count 2^L, modes), complex128.
 
-    The factors 1/2 of D are moved into the scales, which is exact for powers of two.
+    The factors 1/2 of D are included in the scales, which is exact for powers of two.
     """
     base, levels = odd_part(steps)
     nodes = torch.arange(first, first + count, device=states.device)
@@ -43,13 +44,13 @@ def increments(states: States, modes: Tensor, steps: int, horizon: float, first:
 
 
 def blocks(states: States, modes: Tensor, steps: int, horizon: float, budget: int, group: int = 1) -> Iterator[Tensor]:
-    """The increments from t=0 to T, sums of ``group`` steps each, in time blocks of about ``budget`` numbers."""
+    """The increments from t=0 to T, each summed over ``group`` steps, in time blocks of about ``budget`` numbers."""
     if steps % group:
         raise ValueError(f"{steps} steps cannot be grouped by {group}")
     base, levels = odd_part(steps)
-    unit = group // math.gcd(group, 1 << levels)  # base intervals that hold whole groups
-    each = len(states) * modes.numel() << levels
-    size = unit * max(1, min(base, budget // max(1, each)) // unit)
+    unit = group // math.gcd(group, 1 << levels)  # the fewest base intervals whose steps make whole groups
+    per_interval = len(states) * modes.numel() << levels
+    size = unit * max(1, min(base, budget // max(1, per_interval)) // unit)
     for first in range(0, base, size):
         path = increments(states, modes, steps, horizon, first, min(size, base - first))
         yield path if group == 1 else torch.unflatten(path, 1, (-1, group)).sum(2)

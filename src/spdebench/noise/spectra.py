@@ -31,7 +31,7 @@ def bump(x: Tensor, radius: float) -> Tensor:
 @functools.cache
 def bump_radius() -> float:
     """R = 1.0169..., for which the integral of phi^2 over the line is 1 (it is proportional to R)."""
-    from scipy.integrate import quad  # slow to import, seldom needed
+    from scipy.integrate import quad  # slow to import, rarely needed
     from scipy.optimize import brentq
 
     unit = 2 * quad(lambda x: math.exp(2 - 2 / (1 - x * x)), 0, 1, epsabs=1e-13, epsrel=1e-12)[0]
@@ -44,5 +44,5 @@ def mollifier(k: Tensor, truncation: int) -> Tensor:
 
 
 def gaussian(k: Tensor, alpha: float) -> Tensor:
-    """lambda_k = exp(-alpha |k|^2) for vectors k (..., dim): wave numbers over 2 pi (paper) or wave numbers (code)."""
+    """lambda_k = exp(-alpha |k|^2) for vectors k (..., dim): integers (the paper), or 2 pi times these (its code)."""
     return torch.exp(-alpha * k.square().sum(-1))

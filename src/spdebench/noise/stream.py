@@ -5,9 +5,9 @@
     a + ib = sqrt(-2 log u1) exp(2 pi i u2)                                         (Box-Muller)
 
 M is the 64-bit finaliser "mix13" of Stafford, g the odd golden-ratio constant: along the modes of one node this is the
-SplitMix64 generator (Steele, Lea, Flood 2014) from a random start. No state, so that any batch, worker, truncation or
-order draws the same numbers; integers are exact on every device, and log, sqrt, sin, cos agree to rounding. Values are
-bounded by sqrt(-2 log 2^-33) = 6.76 and spaced by about 1e-9: P(|a| > 6.76) = 1.4e-11.
+SplitMix64 generator (Steele, Lea, Flood 2014) from a random start. There is no state, so that any batch, worker,
+truncation or order draws the same numbers; integers are exact on every device, and log, sqrt, sin, cos agree to
+rounding. Values are bounded by sqrt(-2 log 2^-33) = 6.76 and spaced by about 1e-9: P(|a| > 6.76) = 1.4e-11.
 
 The work is done in tiles that stay in the processor's cache; the result does not depend on the tiling.
 """
@@ -28,12 +28,14 @@ STREAM = "splitmix64-boxmuller-1"
 """Name of this stream; it is stored in every file, and must be changed whenever the formula above changes."""
 
 PURPOSES = {"noise": 1, "initial": 2, "fixed": 3, "study": 4, "member": 6, "fill": 7, "fill epoch": 8}
+"""The number of each purpose in the formula; numbers drawn for different purposes are independent."""
 
 _TILE = 1 << 15
 _MASK64 = (1 << 64) - 1
 
 
 def _signed(value: int) -> int:
+    """The value modulo 2^64 as a signed 64-bit integer."""
     value &= _MASK64
     return value - (1 << 64) if value >> 63 else value
 
@@ -43,7 +45,7 @@ _M1, _M2 = _signed(0xBF58476D1CE4E5B9), _signed(0x94D049BB133111EB)
 
 
 def _mix(h: Tensor, spare: Tensor) -> Tensor:
-    """mix13 in place; ``spare`` has the shape of ``h``. Shifts of int64 are arithmetic, hence the masks."""
+    """mix13 of ``h`` in place; ``spare`` is a buffer of the same shape. Masks undo the sign of arithmetic shifts."""
     for shift, factor in ((30, _M1), (27, _M2), (31, None)):
         torch.bitwise_right_shift(h, shift, out=spare)
         spare.bitwise_and_((1 << (64 - shift)) - 1)
@@ -54,13 +56,14 @@ def _mix(h: Tensor, spare: Tensor) -> Tensor:
 
 
 def _mixed(h: Tensor) -> Tensor:
+    """mix13 of ``h``, which changes."""
     return _mix(h, torch.empty_like(h))
 
 
 Seed = int | KeyedSeed
 """Determines the noise of all samples: a number, or the keys of a challenge (`keyed`)."""
 States = Tensor | KeyedStates
-"""Where the numbers of some samples start: r of the formula, one 64-bit state per sample; or keyed states."""
+"""Where the random numbers of some samples start: r of the formula, one 64-bit state per sample; or keyed states."""
 
 
 @overload
@@ -68,7 +71,7 @@ def sample_states(seed: int, purpose: str, samples: Sequence[int] | Tensor, devi
 @overload
 def sample_states(seed: Seed, purpose: str, samples: Sequence[int] | Tensor, device: torch.device | str) -> States: ...
 def sample_states(seed: Seed, purpose: str, samples: Sequence[int] | Tensor, device: torch.device | str) -> States:
-    """r of the formula: one 64-bit state per sample."""
+    """r of the formula for each sample: (samples,) int64, or keyed states if the seed is keyed."""
     if isinstance(seed, KeyedSeed):
         return seed.states(purpose, samples, device)
     index = torch.as_tensor(samples, dtype=torch.int64, device=device)
@@ -80,7 +83,10 @@ def sample_states(seed: Seed, purpose: str, samples: Sequence[int] | Tensor, dev
 def member_states(
     seed: Seed, samples: Sequence[int] | Tensor, members: int | Sequence[int], device: torch.device | str
 ) -> States:
-    """One 64-bit state per sample and its member 1, 2, .. of a conditional law: M(r + g member), r of "member"."""
+    """M(r + g member) for each sample, r with the purpose "member"; members 1, 2, .. are draws of a conditional law.
+
+    ``members`` is one number for all samples or one for each.
+    """
     if isinstance(seed, KeyedSeed):
         return seed.member_states(samples, members, device)
     index = torch.as_tensor(members, dtype=torch.int64, device=device)
@@ -88,12 +94,12 @@ def member_states(
 
 
 def numbered_states(states: Tensor, number: int) -> Tensor:
-    """The states with one more number in the hash, M(r + g (number+1)): one further argument of the function."""
+    """M(r + g (number+1)) for all states: makes the numbers depend on one more argument."""
     return _mixed(states + _signed(_GOLDEN * (number + 1)))
 
 
 def _rows(states: States, nodes: Tensor) -> Tensor:
-    """s of the formula for every sample and node, as one list."""
+    """s of the formula for every sample and node: (samples * nodes,)."""
     if isinstance(states, KeyedStates):
         return states.at(nodes).reshape(-1)
     return _mixed(states[:, None] + (nodes[None, :] + 1) * _GOLDEN).reshape(-1)
@@ -116,7 +122,10 @@ def normal_pairs(states: States, nodes: Tensor, modes: Tensor, scale: float = 1.
 
 
 def split(path: Tensor, states: States, nodes: Tensor, modes: Tensor, scale: float) -> Tensor:
-    """D + z and D - z, z = scale (a + ib), for all D of ``path`` (samples, nodes, modes): (samples, 2 nodes, modes)."""
+    """D + z and D - z, z = scale (a + ib), for each D in ``path`` (samples, nodes, modes).
+
+    Returns (samples, 2 nodes, modes).
+    """
     if path.is_cuda and (kernels := accel.module("stream")):
         rows = _rows(states, nodes)
         both: Tensor = kernels.box_muller(
@@ -131,13 +140,14 @@ def split(path: Tensor, states: States, nodes: Tensor, modes: Tensor, scale: flo
 
 
 class _Scratch:
-    """Buffers of one tile, used again for every tile."""
+    """The buffers for one tile; every tile uses them again."""
 
     def __init__(self, rows: int, width: int, device: torch.device) -> None:
         self.integers = torch.empty((2, rows, width), dtype=torch.int64, device=device)
         self.reals = torch.empty((2, rows, width), dtype=torch.float64, device=device)
 
     def box_muller(self, rows: Tensor, offsets: Tensor, scale: float, out: Tensor) -> None:
+        """Write scale (a + ib) of the states s = ``rows`` (rows, 1) and all modes into ``out`` (rows, modes)."""
         h, spare = self.integers[:, : len(rows)]
         radius, angle = self.reals[:, : len(rows)]
         _mix(torch.add(rows, offsets, out=h), spare)
@@ -145,6 +155,6 @@ class _Scratch:
         angle.copy_(words[..., 0]).mul_(2 * math.pi / 2**32)
         radius.copy_(words[..., 1]).add_(0.5 + 2.0**31).mul_(2.0**-32).log_().mul_(-2.0 * scale * scale).sqrt_()
         parts = torch.view_as_real(out)
-        sines = spare.view(torch.float64)  # spare has done its work
+        sines = spare.view(torch.float64)  # the buffer is free again
         torch.mul(radius, torch.sin(angle, out=sines), out=parts[..., 1])
         torch.mul(radius, angle.cos_(), out=parts[..., 0])

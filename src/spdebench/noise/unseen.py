@@ -29,7 +29,7 @@ MOST_NUMBERS = 1 << 24
 def fill_states(
     seed: int, samples: Sequence[int] | Tensor, draw: int, device: torch.device | str, epoch: int | None = None
 ) -> Tensor:
-    """One state of the stream for each sample, of its draw 0, 1, ..; with ``epoch`` other ones in each epoch."""
+    """The state of draw 0, 1, .. for each sample: (samples,), int64; with ``epoch`` each epoch has its own states."""
     if epoch is None:
         return numbered_states(sample_states(seed, "fill", samples, device), draw)
     return numbered_states(numbered_states(sample_states(seed, "fill epoch", samples, device), epoch), draw)
@@ -37,9 +37,9 @@ def fill_states(
 
 @dataclass(frozen=True)
 class UnseenNoise:
-    """The part of a Wiener process that truncation ``seen`` does not keep, at the points where a model is given noise.
+    """The part of a Wiener process that truncation ``seen`` does not keep, at the points of a model's input.
 
-    ``stored`` brings values on the grid of ``wiener`` to these points, where they differ.
+    ``stored`` maps values on the grid of ``wiener`` to these points; None if they are the same.
     """
 
     wiener: Wiener
@@ -74,6 +74,6 @@ class UnseenNoise:
         modes = self.wiener.basis.modes.to(states.device)
         size = max(1, MOST_NUMBERS // (intervals * max(len(modes), math.prod(self.wiener.grid.points))))
         nodes = torch.arange(intervals, device=states.device)
-        parts = [self.series(normal_pairs(some, nodes, modes, math.sqrt(dt))).float() for some in states.split(size)]
-        increments = torch.cat(parts)
+        batches = states.split(size)
+        increments = torch.cat([self.series(normal_pairs(s, nodes, modes, math.sqrt(dt))).float() for s in batches])
         return torch.cat((torch.zeros_like(increments[:, :1]), increments), dim=1)

@@ -13,35 +13,36 @@ from torch import Tensor
 
 from spdebench.grids import Grid
 from spdebench.noise import paths
-from spdebench.noise.bases import Basis
+from spdebench.noise.base import Basis
 from spdebench.noise.stream import Seed, States, member_states, sample_states
 
 CPU_BLOCK = 1 << 17
 CUDA_BLOCK = 1 << 26
+"""About how many pairs of normal numbers a time block has, on a CPU and on a GPU."""
 
 
 @dataclass(frozen=True)
 class PartialNoise:
-    """Noise whose modes up to truncation ``seen`` are given, and whose other modes are not.
+    """Noise whose modes up to truncation ``seen`` are those of a sample; ``member`` says what the other modes are.
 
-    ``member`` 0: the ordinary sample; 1, 2, ..: the other functions are drawn anew from a stream of that member, one
-    number for all samples or one for each; None: the other functions are left out. Members are independent draws of the
-    noise given its seen part.
+    0: those of the sample too; 1, 2, ..: drawn again from the stream of that member (one number for all samples, or one
+    for each); None: zero. Members are independent draws of the noise given its seen part.
     """
 
     seen: int
     member: int | tuple[int, ...] | None = None
 
     def of(self, rows: slice) -> PartialNoise:
-        """The same for some of the samples."""
+        """This partial noise for the samples in ``rows``."""
         return replace(self, member=self.member[rows]) if isinstance(self.member, tuple) else self
 
 
 @dataclass(frozen=True)
 class Wiener:
-    """A basis, the square roots of its eigenvalues (pairs, 2), a grid, and whether the grid gets values or projections.
+    """The truncated series on a grid: a basis, the square roots of its eigenvalues (pairs, 2), and the grid.
 
-    ``projected`` False: the series is evaluated at the grid points, where it aliases if the grid is too coarse.
+    If ``projected``, the series is projected onto the grid's modes; if not, it is evaluated at the grid points, where
+    it aliases if the grid is too coarse.
     """
 
     basis: Basis
@@ -51,7 +52,7 @@ class Wiener:
 
     @property
     def aliases(self) -> bool:
-        """Whether several functions of the series alias onto one coefficient."""
+        """Whether several functions of the series alias onto one coefficient of the grid."""
         return not self.projected and not self.basis.resolved_by(self.grid)
 
     @property
@@ -70,9 +71,10 @@ class Wiener:
         device: torch.device | str = "cpu",
         partial: PartialNoise | None = None,
     ) -> Iterator[Tensor]:
-        """Weighted pairs of increments, ``group`` steps summed, in time blocks: (samples, block, pairs), complex128.
+        """Increments of sqrt(lambda_q) beta_q as pairs, summed over ``group`` steps, in time blocks.
 
-        ``partial`` replaces or leaves out the functions that are not seen; the bits of the seen ones stay.
+        Each block is (samples, intervals, pairs), complex128. ``partial`` replaces or leaves out the functions that are
+        not seen; the bits of the seen ones do not change.
         """
         roots = self.roots.to(device)
         budget = CPU_BLOCK if torch.device(device).type == "cpu" else CUDA_BLOCK
@@ -99,7 +101,7 @@ class Wiener:
         samples: Sequence[int],
         device: torch.device | str,
     ) -> Iterator[Tensor]:
-        """The blocks with the functions that are not seen replaced by those of the member, or by zero."""
+        """The ``blocks`` with the functions that are not seen replaced by those of the member, or by zero."""
         kept = self.basis.kept_by(partial.seen).to(device)
         if partial.member is None:
             for z in blocks:
@@ -111,11 +113,11 @@ class Wiener:
             yield torch.view_as_complex(torch.where(kept, torch.view_as_real(z), torch.view_as_real(other)))
 
     def spectral(self, z: Tensor) -> Tensor:
-        """Coefficients on the grid."""
+        """The grid's coefficients of the series with pairs ``z``: (.., pairs) -> (.., spectrum)."""
         return self.basis.projected(z, self.grid) if self.projected else self.basis.spectral(z, self.grid)
 
     def physical(self, z: Tensor) -> Tensor:
-        """Values at the grid points."""
+        """The values of the series with pairs ``z`` at the grid points: (.., pairs) -> (.., points)."""
         return self.grid.inverse(self.spectral(z)) if self.projected else self.basis.physical(z, self.grid)
 
     def increments(self, seed: Seed, samples: Sequence[int], steps: int, horizon: float) -> Tensor:

@@ -6,8 +6,8 @@ S = A Z what is given, and C the covariance of Z. With z'_n drawn from the law o
 
     z_n = z'_n + C A^T (A C A^T)^+ (S - A Z')/g                                                       (Matheron)
 
-has the law of z_n given S: the rule fills in what the stored points do not resolve and makes a Brownian bridge of the
-increments within an interval. E[u | given] is the best prediction, and the error of a model cannot be smaller.
+has the law of z_n given S: this draws the modes that the stored points do not resolve and a Brownian bridge within each
+interval. E[u | given] is the best prediction, and the error of a model cannot be smaller.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ DRAWS_FROM = 1 << 40
 """Draws are taken from the random stream of samples with numbers from here on; samples of datasets have smaller
 numbers."""
 MOST_ENTRIES = 1 << 26
-"""Entries of the matrix A that are kept in memory: 512 MiB."""
+"""The most entries that the matrix A may have: 512 MiB."""
 
 
 @dataclass(frozen=True)
@@ -74,14 +74,14 @@ class Given:
         return self.group == 1 and self.resolved
 
     def thin(self, values: Tensor) -> Tensor:
-        """Every k-th point of fields on the stored grid."""
+        """The values at every ``stride``-th point of fields on the stored grid."""
         for axis in self.grid.axes:
             index = torch.arange(0, values.shape[axis], self.stride, device=values.device)
             values = values if self.stride == 1 else values.index_select(axis, index)
         return values
 
     def increments(self, dw: Tensor) -> Tensor:
-        """The given increments (N, intervals, X..) of stored ones (N T X.., dw[:,0] = 0)."""
+        """The given increments (N, intervals, X..), computed from stored ones (N T X.., dw[:,0] = 0)."""
         return self.thin(dw[:, 1:].unflatten(1, (-1, self.every)).sum(2))
 
     def spread(self, increments: Tensor) -> Tensor:
@@ -105,24 +105,24 @@ def conditional_solutions(
     with without_aliasing_warning():
         truth = simulate(eq, seed, samples, device=device, out_dtype=torch.float64)
         solver = _ConditionalNoise(given, device)
-    stated = given.increments(truth.dw)
+    sums = given.increments(truth.dw)
     rows = [(k, sample) for k, sample in enumerate(samples) for _ in range(draws)]
     out = []
     size = together(len(rows), eq.solving_grid, device)
     for first in range(0, len(rows), size):
-        some = rows[first : first + size]
-        u0 = eq.initial(eq.solving_grid, seed, [sample for _, sample in some], device)
-        numbers = range(DRAWS_FROM + first, DRAWS_FROM + first + len(some))
-        noise = solver.increments(seed, numbers, stated[[k for k, _ in some]])
-        room = Trajectories.empty(len(some), eq.frames, eq.grid, torch.float64, device)
-        advance(eq, solver.scheme, u0, noise, room)
-        check_finite(eq, room.u, [sample for _, sample in some])
-        out.append(given.frames(room.u).clone())
+        batch = rows[first : first + size]
+        u0 = eq.initial(eq.solving_grid, seed, [sample for _, sample in batch], device)
+        numbers = range(DRAWS_FROM + first, DRAWS_FROM + first + len(batch))
+        noise = solver.increments(seed, numbers, sums[[k for k, _ in batch]])
+        solved = Trajectories.empty(len(batch), eq.frames, eq.grid, torch.float64, device)
+        advance(eq, solver.scheme, u0, noise, solved)
+        check_finite(eq, solved.u, [sample for _, sample in batch])
+        out.append(given.frames(solved.u).clone())
     return given.frames(truth.u), torch.cat(out).unflatten(0, (len(samples), draws))
 
 
 class _ConditionalNoise:
-    """Draws the increments of the solver given sums of them at some points."""
+    """Draws the increments of the solver, given their sums over intervals at some points."""
 
     def __init__(self, given: Given, device: torch.device | str) -> None:
         self.given, self.equation, self.device = given, given.equation, device
@@ -130,38 +130,38 @@ class _ConditionalNoise:
         self.wiener = self.equation.wiener(self.grid)
         self.scheme: Scheme = make_scheme(self.equation, self.equation.horizon / self.equation.noise_steps, device)
         self.spectral = self.scheme.noise_form == "spectral"
-        self.shown = self.wiener.spectral if self.spectral else self.wiener.physical
+        self.on_grid = self.wiener.spectral if self.spectral else self.wiener.physical
 
-    def increments(self, seed: int, samples: Sequence[int], stated: Tensor) -> Iterator[Tensor]:
-        """Increments in the scheme's form, in blocks of time that hold whole given intervals."""
+    def increments(self, seed: int, samples: Sequence[int], given_sums: Tensor) -> Iterator[Tensor]:
+        """Increments with the sums ``given_sums`` (N, given intervals, X..), one block for each given interval."""
         group, done = self.given.group, 0
         for z in self._blocks(seed, samples):
-            block = self.shown(z)
+            block = self.on_grid(z)
             sums = block.unflatten(1, (-1, group)).sum(2)
-            here = stated[:, done : done + sums.shape[1]]
-            lacking = self._lift(here - self._seen(sums)) / group
+            wanted = given_sums[:, done : done + sums.shape[1]]
+            correction = self._lift(wanted - self._seen(sums)) / group
             done += sums.shape[1]
-            yield block + lacking.repeat_interleave(group, dim=1)
+            yield block + correction.repeat_interleave(group, dim=1)
 
     def _blocks(self, seed: int, samples: Sequence[int]) -> Iterator[Tensor]:
-        """Coefficients drawn from the law of the noise: blocks of whole given intervals."""
+        """Pairs drawn from the law of the noise, one block for each given interval."""
         eq, group = self.equation, self.given.group
         per_interval = eq.steps // eq.noise_steps
-        rest: Tensor | None = None
+        remainder: Tensor | None = None
         for z in self.wiener.blocks(seed, samples, eq.steps, eq.horizon, group=per_interval, device=self.device):
-            z = z if rest is None else torch.cat((rest, z), dim=1)
+            z = z if remainder is None else torch.cat((remainder, z), dim=1)
             whole = z.shape[1] // group * group
-            rest = z[:, whole:]
-            for start in range(0, whole, group):  # one interval at a time: few coefficients can be many grid values
+            remainder = z[:, whole:]
+            for start in range(0, whole, group):  # one at a time, since few pairs may become many grid values
                 yield z[:, start : start + group]
 
     def _seen(self, increment: Tensor) -> Tensor:
-        """A: the given values of an increment on the solver's grid."""
+        """A: the given values of an increment on the solving grid."""
         return self.given.thin(to_stored(increment, self.spectral, self.equation))
 
     @cached_property
     def _lift(self) -> Callable[[Tensor], Tensor]:
-        """C A^T (A C A^T)^+: given values to an increment in the scheme's form."""
+        """C A^T (A C A^T)^+: the map from given values to an increment in the scheme's form."""
         if self.given.resolved:
             form = self.grid.transform if self.spectral else lambda field: field
             return lambda values: form(between(self.given.grid, self.grid, values))
@@ -169,7 +169,7 @@ class _ConditionalNoise:
 
         def lift(values: Tensor) -> Tensor:
             pairs = values.flatten(2) @ gain
-            return self.shown(torch.view_as_complex(pairs.unflatten(-1, (-1, 2))))
+            return self.on_grid(torch.view_as_complex(pairs.unflatten(-1, (-1, 2))))
 
         return lift
 
@@ -189,6 +189,6 @@ class _ConditionalNoise:
             unit = torch.zeros((last - first, count), dtype=torch.float64, device=self.device)
             unit[torch.arange(last - first), torch.arange(first, last)] = roots.flatten()[first:last]
             z = torch.view_as_complex(unit.unflatten(-1, (-1, 2)))
-            matrix[first:last] = self._seen(self.shown(z[:, None])).flatten(1)
+            matrix[first:last] = self._seen(self.on_grid(z[:, None])).flatten(1)
         inverse: Tensor = torch.linalg.pinv(matrix.T @ matrix, rtol=1e-13, hermitian=True)
         return inverse @ matrix.T * roots.flatten()

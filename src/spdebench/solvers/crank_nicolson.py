@@ -28,8 +28,8 @@ class CrankNicolson(Scheme, name="crank_nicolson"):
         self.kept = self.propagator.numerator(symbol, self.tau) / self.tau
         self.damping = self.tau / self.propagator.denominator(symbol, self.tau)
         self.gain = self.equation.sigma / self.substeps / self.tau
-        self.apart = self.grid.periodic and not symbol.is_complex()  # acts on real and imaginary parts
-        if self.apart:
+        self.real_factors = self.grid.periodic and not symbol.is_complex()  # multiply real and imaginary parts
+        if self.real_factors:
             self.kept, self.damping = self.kept[..., None].contiguous(), self.damping[..., None].contiguous()
 
     def start(self, u0: Tensor) -> tuple[Tensor, int]:
@@ -42,7 +42,7 @@ class CrankNicolson(Scheme, name="crank_nicolson"):
             new = self.nonlinear(c).add_(dw, alpha=self.gain)
             if rate:
                 new.add_(c, alpha=rate)
-            parts, old = (torch.view_as_real(new), torch.view_as_real(c)) if self.apart else (new, c)
+            parts, old = (torch.view_as_real(new), torch.view_as_real(c)) if self.real_factors else (new, c)
             parts.addcmul_(old, self.kept).mul_(self.damping)
             c = new
         return c, n + 1

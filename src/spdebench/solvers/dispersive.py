@@ -17,11 +17,11 @@ class NormalForm(Scheme, name="normal_form"):
     """w = u - c (d^-1 u)^2/a obeys w_t + a w_xxx = -(6 c^2/a) (d^-1 u)(u^2 - <u^2>), u of mean 0, c = b/3.
 
     Differentiation by parts (Babin, Ilyin, Titi 2011): in u_t + a u_xxx = b (u^2)_x a triad k = k1 + k2 turns with the
-    frequency 3 a k k1 k2, which no affordable step resolves for rough noise; a quadratic change of the unknown takes
-    these terms out exactly and leaves a cubic right side without derivative. The mean m is constant between impulses
-    and only moves the solution, u(x,t) = m + v(x + 2 b m t, t). Stepped by the integrating-factor Runge-Kutta method of
-    order 4; u is found from w by ``iterations`` fixed-point iterations, a contraction since |d^-1 u| is small. a and b
-    are those that the equation declares in `Equation.quadratic_dispersion`.
+    frequency 3 a k k1 k2, which no affordable step resolves for rough noise; a quadratic change of the unknown removes
+    these terms exactly and leaves a cubic right-hand side without derivative. The mean m is constant between impulses
+    and only shifts the solution, u(x,t) = m + v(x + 2 b m t, t). w is advanced by the integrating-factor Runge-Kutta
+    method of order 4; u is computed from w by ``iterations`` fixed-point iterations, a contraction since |d^-1 u| is
+    small. a and b are those that the equation declares in `Equation.quadratic_dispersion`.
     """
 
     noise_form = "spectral"
@@ -48,9 +48,9 @@ class NormalForm(Scheme, name="normal_form"):
         (a, b), n = known, self.grid.points[0]
         self.fine = self.grid.with_points(3 * n // 2 + n % 2)
         slope = self.grid.derivative(0, device=self.device)
-        kept = slope.abs() > 0
-        self.inverse = torch.where(kept, 1 / torch.where(kept, slope, 1.0), 0.0)
-        self.moving = kept.to(slope.dtype)
+        nonzero = slope.abs() > 0
+        self.inverse = torch.where(nonzero, 1 / torch.where(nonzero, slope, 1.0), 0.0)
+        self.without_mean = nonzero.to(slope.dtype)  # removes the mean and the Nyquist mode
         self.shift = 2 * b * self.interval * slope
         symbol = self.equation.symbol(self.grid, self.device)
         self.half, self.full = (self.propagator.flow(symbol, t) for t in (self.tau / 2, self.tau))
@@ -60,20 +60,25 @@ class NormalForm(Scheme, name="normal_form"):
         return self.grid.transform(u0)
 
     def _up(self, c: Tensor) -> Tensor:
+        """The values on the fine grid of the field with coefficients ``c``."""
         return self.fine.inverse(self.grid.resize(c, self.fine))
 
     def _down(self, field: Tensor) -> Tensor:
-        return self.fine.resize(self.fine.transform(field), self.grid).mul_(self.moving)
+        """The coefficients of a field on the fine grid, without its mean."""
+        return self.fine.resize(self.fine.transform(field), self.grid).mul_(self.without_mean)
 
     def _square(self, c: Tensor) -> Tensor:
+        """c (d^-1 u)^2/a on coefficients."""
         return self._down(self._up(c * self.inverse).mul_(self.root).square_())
 
     def _cubic(self, c: Tensor) -> Tensor:
+        """-(6 c^2/a) (d^-1 u)(u^2 - <u^2>) on coefficients."""
         square = self._up(c).square_()
         square -= square.mean(-1, keepdim=True)
         return self._down(square.mul_(self._up(c * self.inverse)).mul_(self.factor))
 
     def _solve(self, w: Tensor, guess: Tensor) -> Tensor:
+        """u with u - c (d^-1 u)^2/a = w, by fixed-point iterations from ``guess``."""
         for _ in range(self.iterations):
             guess = w + self._square(guess)
         return guess
@@ -81,7 +86,7 @@ class NormalForm(Scheme, name="normal_form"):
     def step(self, state: Tensor, dw: Tensor) -> Tensor:
         state = state.add(dw, alpha=self.equation.sigma)
         mean = state[..., :1].clone()
-        u = state * self.moving
+        u = state * self.without_mean
         w, tau, half, full = u - self._square(u), self.tau, self.half, self.full
         for _ in range(self.substeps):
             k1 = self._cubic(u)

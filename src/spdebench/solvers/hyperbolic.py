@@ -14,10 +14,10 @@ from spdebench.grids import Grid
 class Leapfrog(Scheme, name="leapfrog"):
     """u^{n+1} - 2u^n + u^{n-1} = tau^2 (A u^n + F(u^n)) + tau sigma G(u^n) dW^{n+1}, A the three-point Laplacian.
 
-    As two sequences, velocity between the frames: v' = v + tau (A u + F(u)) + sigma G(u) dW, u' = u + tau v', with half
-    a kick at first. Central differences in time and space, order 2 without noise; for space-time white noise the strong
-    order in tau is at least 1/3 (Quer-Sardanyons and Sanz-Sole 2006), for noise of fixed truncation 1. Dirichlet ends
-    are never touched and stay 0.
+    It is computed with the velocity between the frames: v' = v + tau (A u + F(u)) + sigma G(u) dW, u' = u + tau v'; the
+    first step has half the deterministic kick. Central differences in time and space have order 2 without noise; for
+    space-time white noise the strong order in tau is at least 1/3 (Quer-Sardanyons and Sanz-Sole 2006), for noise of
+    fixed truncation 1. Dirichlet ends stay 0. The state is (u, v, fraction of the next kick).
     """
 
     noise_form = "physical"
@@ -43,10 +43,10 @@ class Leapfrog(Scheme, name="leapfrog"):
         return u0.clone(), self.equation.velocity(self.grid, self.device).expand_as(u0).clone(), 0.5
 
     def step(self, state: tuple[Tensor, Tensor, float], dw: Tensor) -> tuple[Tensor, Tensor, float]:
-        u, v, share = state
+        u, v, fraction = state
         for _ in range(self.substeps):
-            v.add_(self.drift(u), alpha=self.tau * share)
-            self._add_laplacian(v, u, self.scale * share)
+            v.add_(self.drift(u), alpha=self.tau * fraction)
+            self._add_laplacian(v, u, self.scale * fraction)
             if self.equation.multiplicative:
                 v.addcmul_(self.equation.diffusion(u), dw, value=self.gain)
             else:
@@ -54,10 +54,11 @@ class Leapfrog(Scheme, name="leapfrog"):
             if not self.grid.periodic:
                 v[..., 0] = 0
             u = u.add_(v, alpha=self.tau)
-            share = 1.0
-        return u, v, share
+            fraction = 1.0
+        return u, v, fraction
 
     def _add_laplacian(self, v: Tensor, u: Tensor, scale: float) -> None:
+        """Add scale (u_{j-1} - 2 u_j + u_{j+1}) to v."""
         v.add_(u, alpha=-2 * scale)
         v[..., 1:].add_(u[..., :-1], alpha=scale)
         v[..., :-1].add_(u[..., 1:], alpha=scale)
@@ -72,9 +73,9 @@ class Leapfrog(Scheme, name="leapfrog"):
 class Trigonometric(Scheme, name="trigonometric"):
     """u_tt = L u exactly (rotation of each mode), kicks v += tau (F(u) + sigma G(u) dW/h): Strang, composed to order 4.
 
-    Noise constant over the interval h. Five Strang steps of lengths g, g, 1-4g, g, g, g = 1/(4 - 4^(1/3)) (Suzuki
-    1990). Against the continuous path the strong order is 1/2 in h for multiplicative space-time white noise (Cohen,
-    Larsson, Sigg 2013), 1 for noise of fixed truncation.
+    The noise is constant over the interval h. A step consists of five Strang steps of lengths g, g, 1-4g, g, g with
+    g = 1/(4 - 4^(1/3)) (Suzuki 1990). Against the continuous path the strong order is 1/2 in h for multiplicative
+    space-time white noise (Cohen, Larsson, Sigg 2013), 1 for noise of fixed truncation.
     """
 
     noise_form = "physical"
@@ -116,10 +117,10 @@ class Trigonometric(Scheme, name="trigonometric"):
         return u, v
 
     def _force(self, c: Tensor, rate: Tensor) -> Tensor:
+        """F(u) + sigma G(u) dW/h on coefficients; ``rate`` is sigma dW/h at the points."""
         u = self.grid.inverse(c)
         force = self.drift(u)
-        noise = self.equation.diffusion
-        force = force.addcmul_(noise(u), rate) if self.equation.multiplicative else force.add_(rate)
+        force = force.addcmul_(self.equation.diffusion(u), rate) if self.equation.multiplicative else force.add_(rate)
         if not self.grid.periodic:
             for axis in self.grid.axes:
                 force.select(axis, 0).zero_()

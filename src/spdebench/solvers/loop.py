@@ -1,4 +1,4 @@
-"""The one time loop: noise intervals in, stored frames out.
+"""The one time loop: it reads the increments of the noise interval by interval and writes the stored frames.
 
 On the processor a batch is solved a few samples at a time, so that the fields of a step stay in the cache. Samples are
 independent, and the result does not depend on how they are grouped.
@@ -21,16 +21,16 @@ from spdebench.grids import Grid
 from spdebench.noise import PartialNoise, Seed, Wiener
 
 CPU_POINTS = 1 << 15
-"""Points of all fields that are solved together on the processor."""
+"""The most grid points, summed over samples, that are solved together on the processor."""
 
 CPU_COEFFICIENTS = 1 << 17
 CUDA_COEFFICIENTS = 1 << 26
-"""Numbers of increments that are brought to the grid at once."""
+"""The most grid coefficients of increments that are computed at once, on a CPU and on a GPU."""
 
 
 @dataclass(frozen=True)
 class Trajectories:
-    """Stored frames of a batch: u0 (N X..), dw and u (N T X..), dw[:,0] = 0."""
+    """The stored frames of a batch: u0 (N X..), dw and u (N T X..), dw[:,0] = 0."""
 
     u0: Tensor
     dw: Tensor
@@ -45,6 +45,7 @@ class Trajectories:
         return Trajectories(u[:, 0], dw, u)
 
     def rows(self, first: int, count: int) -> Trajectories:
+        """Views of ``count`` samples from ``first`` on."""
         return Trajectories(*(x.narrow(0, first, count) for x in (self.u0, self.dw, self.u)))
 
 
@@ -60,8 +61,8 @@ def simulate(
 ) -> Trajectories:
     """Solve the equation for the samples of a seed: initial data and noise are functions of (seed, sample).
 
-    Computed in float64, given back as ``out_dtype``; only every ``every``-th frame is kept. ``partial`` solves with
-    another completion of the noise, or with its seen part alone.
+    Solves in float64 and returns ``out_dtype``; only every ``every``-th frame is kept. ``partial`` replaces the noise
+    modes that are not seen, or leaves them out.
     """
     check_memory(equation, len(samples), device)
     grid = equation.solving_grid
@@ -100,7 +101,7 @@ def check_memory(equation: Equation, n: int, device: torch.device | str = "cpu")
 
 
 def together(n: int, grid: Grid, device: torch.device | str) -> int:
-    """How many samples are solved at a time."""
+    """How many of n samples are solved at a time."""
     if torch.device(device).type != "cpu":
         return max(1, n)
     return max(1, CPU_POINTS // math.prod(grid.points))
@@ -109,9 +110,9 @@ def together(n: int, grid: Grid, device: torch.device | str) -> int:
 def seen_noise(
     equation: Equation, seed: Seed, samples: Sequence[int], seen: int, *, device: torch.device | str = "cpu"
 ) -> Tensor:
-    """The increments of the functions that truncation ``seen`` keeps, as stored: float32, (N T X..), 0 at t_0.
+    """Increments of the noise modes that truncation ``seen`` keeps, on the stored grid: float32, (N T X..), 0 at t_0.
 
-    They are summed from the stream, not filtered from dw: where dw aliases they could not be told apart any more.
+    They are computed from the stream again and not filtered from dw: where dw aliases, its modes cannot be separated.
     """
     wiener = equation.wiener(equation.solving_grid)
     scheme = make_scheme(equation, equation.horizon / equation.noise_steps, device)
@@ -133,7 +134,7 @@ def seen_noise(
 def stored_inputs(
     equation: Equation, seed: Seed, samples: Sequence[int], seen: int, *, device: torch.device | str = "cpu"
 ) -> tuple[Tensor, Tensor]:
-    """u0 (N X..) and `seen_noise` (N T X..) as stored, float32, without solving; with ``seen`` = J this noise is dw."""
+    """u0 (N X..) and `seen_noise` (N T X..) on the stored grid, without solving; with ``seen`` = J this noise is dw."""
     u0 = to_stored(equation.initial(equation.solving_grid, seed, samples, device), False, equation)
     return u0.float(), seen_noise(equation, seed, samples, seen, device=device)
 
@@ -141,15 +142,15 @@ def stored_inputs(
 def _increments(
     wiener: Wiener, scheme: Scheme, seed: Seed, samples: Sequence[int], partial: PartialNoise | None = None
 ) -> Iterator[Tensor]:
-    """dW of all noise intervals on the solving grid, in the scheme's form, in blocks of time."""
+    """dW of all noise intervals on the solving grid, as `Scheme.noise_form` says, in blocks of time."""
     eq = scheme.equation
-    show = wiener.physical if scheme.noise_form == "physical" else wiener.spectral
+    on_grid = wiener.physical if scheme.noise_form == "physical" else wiener.spectral
     budget = CPU_COEFFICIENTS if torch.device(scheme.device).type == "cpu" else CUDA_COEFFICIENTS
     group = eq.steps // eq.noise_steps
     for z in wiener.blocks(seed, samples, eq.steps, eq.horizon, group=group, device=scheme.device, partial=partial):
         length = max(1, budget // (len(z) * math.prod(wiener.grid.spectral_shape)))
         for part in torch.split(z, length, dim=1):
-            yield show(part)
+            yield on_grid(part)
 
 
 def solve(equation: Equation, u0: Tensor, dw: Tensor) -> Tensor:
@@ -191,7 +192,10 @@ def solve(equation: Equation, u0: Tensor, dw: Tensor) -> Tensor:
 
 
 def advance(equation: Equation, scheme: Scheme, u0: Tensor, increments: Iterable[Tensor], out: Trajectories) -> None:
-    """Step through all noise intervals and write the frames; ``increments`` yields blocks in the scheme's form."""
+    """Step through all noise intervals and write the frames into ``out``.
+
+    ``increments`` yields blocks of time, (N, intervals, ..), in the scheme's `noise_form`.
+    """
     stride = equation.noise_steps // (out.u.shape[1] - 1)
     spectral = scheme.noise_form == "spectral"
     total: Tensor | None = None
@@ -213,7 +217,11 @@ def advance(equation: Equation, scheme: Scheme, u0: Tensor, increments: Iterable
 
 
 def to_stored(values: Tensor, spectral: bool, equation: Equation) -> Tensor:
-    """Values (or coefficients) on the solving grid as values at the stored points: its low modes, or some points."""
+    """Values at the stored points of a field on the solving grid, given as values or (``spectral``) coefficients.
+
+    The stored points are a subset of the solving grid's, or the field is cut to the modes that the stored grid resolves
+    (`Equation.strided`).
+    """
     grid, stored = equation.solving_grid, equation.grid
     if equation.strided or grid.points == stored.points:
         field = grid.inverse(values) if spectral else values
@@ -224,7 +232,7 @@ def to_stored(values: Tensor, spectral: bool, equation: Equation) -> Tensor:
 
 
 def between(source: Grid, target: Grid, field: Tensor) -> Tensor:
-    """The field on another grid of the same box, through the modes that both resolve."""
+    """The values of ``field`` on another grid of the same box, computed from the modes that both grids resolve."""
     if source.points == target.points:
         return field
     return target.inverse(source.resize(source.transform(field), target))

@@ -33,7 +33,7 @@ class SemiImplicit(Scheme, name="semi_implicit"):
         eq, tau = self.equation, self.tau
         self.gain = eq.sigma / self.substeps
         self.damping = self.propagator.impulse(eq.symbol(self.grid, self.device), tau)
-        if self.grid.periodic:  # acts on real and imaginary parts, after a transform that is not divided by the points
+        if self.grid.periodic:  # multiplies real and imaginary parts after a transform that is not normalised
             self.damping = torch.stack((self.damping, self.damping), dim=-1) / math.prod(self.grid.points)
         self.drift, self.explicit = eq.drift(self.grid, self.device), self._explicit
         match getattr(self.drift, "polynomial", None):
@@ -42,7 +42,7 @@ class SemiImplicit(Scheme, name="semi_implicit"):
                 self.explicit = CubicStep(growth, tau * cube, self.gain, self.device)
 
     def _explicit(self, u: Tensor, dw: Tensor, n: int) -> Tensor:
-        """u + tau (F(u) + m_n u) + sigma dW."""
+        """u + tau (F(u) + m_n u) + sigma dW/substeps."""
         growth = 1 + self.tau * self.counterterm_rate(n)
         return self.drift(u).mul_(self.tau).add_(u, alpha=growth).add_(dw, alpha=self.gain)
 
@@ -98,6 +98,7 @@ class ETDRK4(Scheme, name="etdrk4"):
         self.fine = self.grid.with_points([2 * n for n in self.grid.points])
 
     def _on_fine(self, c: Tensor) -> Tensor:
+        """The values at the points of the fine grid of a field with coefficients ``c``."""
         return self.fine.inverse(self.grid.resize(c, self.fine))
 
     def start(self, u0: Tensor) -> tuple[Tensor, int]:
@@ -110,6 +111,7 @@ class ETDRK4(Scheme, name="etdrk4"):
         values = self._on_fine(force) if multiplicative else force
 
         def slope(at: Tensor) -> Tensor:
+            """F(c) + m_n c + sigma G(u) dW/h at c = ``at``."""
             noise = force
             if multiplicative:
                 product = self.equation.diffusion(self._on_fine(at)) * values

@@ -9,17 +9,17 @@ from spdebench.equations.propagators import CRANK_NICOLSON, EXPLICIT_EULER, Wick
 from spdebench.equations.scheme import Scheme
 
 State = tuple[Tensor, Tensor, Tensor, int]
-"""X and v in coefficients, u = X + v at the points, and the number of the interval."""
+"""X and v as coefficients, u = X + v at the points, and the number of the interval."""
 
 
 class Wick(Scheme, name="wick"):
     """u = X + v:  X' = ((1 - l tau/2) X + sigma dW)/(1 + l tau/2) mode by mode,  v' = v + tau (A v + F(u) + m_n u).
 
-    X, the linear solution from 0, by Crank-Nicolson with the eigenvalues l of -A, A the difference Laplacian; v by
-    explicit Euler, from v_0 = u_0. For F(u) = -u^3 and m_n = 3 a_n the last bracket is A v - (v^3 + 3 v^2 X +
-    3 v (X^2 - a_n) + X^3 - 3 a_n X), the paper's Wick powers collected: -(X+v)^3 + 3 a_n (X+v). The stationary variance
-    1/2l of X is exact for every step. Stable for tau l < 2; strong order 1 in tau for noise of fixed truncation. With
-    sub-steps the increment is spread evenly over them. A acts through its symbol.
+    X, the linear solution from 0, is advanced by Crank-Nicolson with the eigenvalues l of -A, A the difference
+    Laplacian; v by explicit Euler, from v_0 = u_0. For F(u) = -u^3 and m_n = 3 a_n the last bracket is A v -
+    (v^3 + 3 v^2 X + 3 v (X^2 - a_n) + X^3 - 3 a_n X), the paper's Wick powers collected: -(X+v)^3 + 3 a_n (X+v). The
+    stationary variance 1/2l of X is exact for every step. The scheme is stable for tau l < 2 and has the strong order 1
+    in tau for noise of fixed truncation. With sub-steps the increment is spread evenly over them.
     """
 
     noise_form = "spectral"
@@ -31,11 +31,11 @@ class Wick(Scheme, name="wick"):
     def prepare(self) -> None:
         self.drift = self.equation.drift(self.grid, self.device)
         symbol, tau = self.equation.symbol(self.grid, self.device), self.tau
-        symbol = torch.stack((symbol, symbol), dim=-1)  # acts on real and imaginary parts
+        symbol = torch.stack((symbol, symbol), dim=-1)  # multiplies real and imaginary parts
         self.growth = EXPLICIT_EULER.numerator(symbol, tau)
-        below = CRANK_NICOLSON.denominator(symbol, tau)
-        self.decay = CRANK_NICOLSON.numerator(symbol, tau) / below
-        self.gain = self.equation.sigma / self.substeps / below
+        denominator = CRANK_NICOLSON.denominator(symbol, tau)
+        self.decay = CRANK_NICOLSON.numerator(symbol, tau) / denominator
+        self.gain = self.equation.sigma / self.substeps / denominator
 
     def start(self, u0: Tensor) -> State:
         return self.grid.transform(torch.zeros_like(u0)), self.grid.transform(u0), u0, 0
