@@ -10,7 +10,6 @@ import typer
 
 from spdebench import spec
 from spdebench.cli.output import Device, Json, SpecFields, at_least_one, print_json, print_table
-from spdebench.data.generate import check_device
 from spdebench.equations import EQUATIONS
 from spdebench.errors import UserError, unknown
 from spdebench.models import MODELS
@@ -40,7 +39,6 @@ def data(
 ) -> None:
     """Solvers against a floor (the same normals and transforms alone), ms per sample, one thread."""
     torch.set_num_threads(1)
-    check_device(device)
     if equation:
         cases = {
             " ".join([equation, *(overrides or [])]): spec.build(
@@ -109,7 +107,6 @@ def train(
     as_json: Json = False,
 ) -> None:
     """Training on phi41, ms per epoch: plain eager steps, our loop, and several of our loops at once."""
-    check_device(device)
     if together < 1 or samples < 100:
         raise UserError(f"at least 1 run at once and 100 samples are needed, got {together} and {samples}")
     for name in names or []:

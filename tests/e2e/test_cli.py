@@ -176,7 +176,7 @@ def test_evaluate(dataset, tmp_path, capsys):
     assert all(row["converged"] > 0 for row in result["floors"])
     assert call("evaluate", str(dataset), "--truth", str(dataset), "--metrics", "rel_l2") == 0
     assert call("evaluate", str(dataset), "--truth", str(dataset), "--label", "z") == 2
-    assert call("evaluate", str(dataset), "--truth", str(dataset), "--device", "cuda") == 2
+    assert call("evaluate", str(dataset), "--truth", str(dataset), "--device", "cpu:0") == 2
     assert call("evaluate", str(dataset), "--truth", "missing.parquet") == 2
     err = capsys.readouterr().err
     assert "--label is for a run's folder" in err and "no such dataset" in err

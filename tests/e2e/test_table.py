@@ -7,6 +7,7 @@ import io
 import json
 
 import pytest
+import torch
 
 import command_line
 from spdebench.paper import catalogue
@@ -32,6 +33,7 @@ def here(tmp_path, monkeypatch):
         (["phi41-perodic"], "unknown table 'phi41-perodic'; did you mean 'phi41-periodic'?"),
         (["wave-dirichlet", "--plan", "--run"], "cannot be combined"),
         (["wave-dirichlet", "--budget", "5m"], "--budget goes with --run"),
+        (["wave-dirichlet", "--plan", "--engine", "rai"], "unknown engine 'rai'; did you mean 'ray'?"),
         (["wave-dirichlet", "--engine", "ray"], "--engine and --per-gpu go with --run"),
         (["wave-dirichlet", "--run", "--per-gpu", "2"], "with --device cuda; got 2 on cpu"),
         (["wave-dirichlet", "--format", "pdf"], "unknown format 'pdf'"),
@@ -55,15 +57,20 @@ def test_mistakes_are_one_line(words, message, capsys):
         (["tiny", "--plan", "--device", "tpu"], "unknown device"),
         (["tiny", "--run", "--jobs", "0"], "--jobs must be at least 1"),
         (["tiny", "--run", "--results", "file/results"], "choose another with --results"),
+        (["tiny", "--run", "--runs", "file/runs"], "choose another folder with --runs"),
+        (["tiny", "--run", "--portable", "file/portable"], "choose another folder with --portable"),
+        (["tiny", "--run", "--device", "cuda"], "no usable CUDA device on this machine; use --device cpu"),
         (["tiny", "--run", "--budget", "0.001s"], "too small for even one run"),
     ],
 )
-def test_mistakes_with_a_table(here, words, message, capsys):
+def test_mistakes_with_a_table(here, words, message, capsys, monkeypatch):
+    """The error is all that is printed, and nothing is written."""
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
     (here / "file").write_text("")
     assert call(*words) == 2
-    err = capsys.readouterr().err
-    assert message in err and err.count("\n") == 1
-    assert not (here / "runs").exists() and not (here / "data").exists()
+    out, err = capsys.readouterr()
+    assert message in err and err.count("\n") == 1 and not out
+    assert [path.name for path in here.iterdir()] == ["file"]
 
 
 def test_the_list(capsys):

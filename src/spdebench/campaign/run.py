@@ -49,10 +49,7 @@ def fill_missing(
     While runs are made and at the end ``portable``, a folder, gets all that another machine needs to continue.
     ``after_pilots`` is asked for the jobs as they are then each time that a pilot has ended.
     """
-    for device in places.devices:
-        check_where(device, settings.engine)
-    store.check_writable(places.results)
-    check_folder(Path(places.runs))
+    check_request(todo, places, settings, budget=budget, portable=portable)
     deadline = Deadline.after(FOREVER if budget is None else budget)
     outcomes: list[RunOutcome] = []
     known = store.read(places.results)
@@ -67,12 +64,7 @@ def fill_missing(
         if report:
             report(outcome)
 
-    ready = [
-        j for j in todo if j.status == "finished" and not j.shifts and not j.figure_data and has_record(places, j.spec)
-    ]
-    rest = [j for j in todo if j.status != "done" and j not in ready]
-    if rest and budget is not None:
-        _check_budget(rest, budget)
+    ready, rest = _ready_and_rest(todo, places)
     if campaign is not None:
         campaign.write(places.runs)
     for job in ready:
@@ -100,6 +92,36 @@ def fill_missing(
     if portable is not None:
         export(portable, store.read(places.results), places.runs)  # with times, and what other commands have recorded
     return outcomes
+
+
+def check_request(
+    todo: Sequence[Job],
+    places: Places,
+    settings: RunSettings = RunSettings(),
+    *,
+    budget: float | None = None,
+    portable: str | Path | None = None,
+) -> None:
+    """Raise an error if no run can be made: a device is missing, the budget is too small, a folder cannot be written.
+
+    `fill_missing` calls it first; a command calls it before it prints anything.
+    """
+    for device in places.devices:
+        check_where(device, settings.engine)
+    if budget is not None and (rest := _ready_and_rest(todo, places)[1]):
+        _check_budget(rest, budget)
+    check_folder(Path(places.runs), "--runs")
+    if portable is not None:
+        check_folder(Path(portable), "--portable")
+    store.check_writable(places.results)
+
+
+def _ready_and_rest(todo: Sequence[Job], places: Places) -> tuple[list[Job], list[Job]]:
+    """Runs that have ended and whose record only has to be added to the results, and runs that must be made."""
+    ready = [
+        j for j in todo if j.status == "finished" and not j.shifts and not j.figure_data and has_record(places, j.spec)
+    ]
+    return ready, [j for j in todo if j.status != "done" and j not in ready]
 
 
 def _units(rest: Sequence[Job], places: Places, settings: RunSettings, deadline: Deadline, needs: Needs) -> list[Unit]:

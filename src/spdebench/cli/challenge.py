@@ -80,10 +80,8 @@ def predict(
     """Predict the inputs of a challenge with trained runs and write a submission: predictions and card."""
     from spdebench.challenge import open_challenge, read_card, write_submission
     from spdebench.challenge.predict import predict_runs
-    from spdebench.data.generate import check_device
     from spdebench.training import open_run
 
-    check_device(device)
     read_card(card)
     opened = open_challenge(challenge)
     chosen = [open_run(run) for run in runs]

@@ -153,7 +153,6 @@ def _of_run(
 ) -> None:
     """Print the scores of a run on its own test part, or on a part of another dataset, which its record then has."""
     from spdebench.data import open_dataset
-    from spdebench.data.generate import check_device
     from spdebench.metrics import LAW_METRICS
     from spdebench.metrics import evaluate as score
     from spdebench.metrics.evaluate import DEFAULT
@@ -162,7 +161,6 @@ def _of_run(
     from spdebench.training.held_out import describe, own_test_part, run_part
     from spdebench.training.scoring import check_part, predict_part
 
-    check_device(device)
     dataset = open_dataset(truth) if truth else None
     own = dataset is None or ((dataset.identity,) == run.spec.datasets and name in ("", "test") and not label)
     known, given, group = run.scores, label, isinstance(metrics, str)

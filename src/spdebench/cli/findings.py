@@ -37,10 +37,8 @@ def findings(
 
     Each finding is a statement about its code or data, with numbers that are computed here.
     """
-    from spdebench.data.generate import check_device
     from spdebench.findings import FINDINGS, ordered, sources
 
-    check_device(device)
     if names and every:
         raise UserError("give names of findings or --all, not both")
     known = ordered()

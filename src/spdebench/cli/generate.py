@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from spdebench import spec
-from spdebench.cli.output import Device, Engine, Force, Json, SpecFields, duration, print_json, size
+from spdebench.cli.output import Engine, Force, Json, SpecFields, duration, print_json, size
 from spdebench.progress import Progress
 from spdebench.registry import command
 
@@ -49,7 +49,7 @@ def generate(
         bool,
         typer.Option("--allow-aliasing", help="Allow noise with more modes than the grid resolves, as in the paper."),
     ] = False,
-    device: Device = "cpu",
+    device: Annotated[str, typer.Option(help="cpu or cuda; with --engine ray a device of the cluster.")] = "cpu",
     engine: Engine = "local",
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Only estimate size and time.")] = False,
     force: Force = False,
@@ -66,11 +66,11 @@ def generate(
     from spdebench.equations import EQUATIONS
 
     torch.set_num_threads(1)
+    check_where(device, engine)
     chosen = spec.build(EQUATIONS[equation], spec.parse_overrides(overrides or []), equation)
     identity = data.DatasetSpec(equation=chosen, n=n, seed=seed, chunk=chunk, seen=seen)
     files = [identity] if members == 1 else [identity, dataclasses.replace(identity, members=members)]
     paths = [out / each.file_name for each in files]
-    check_where(device, engine)
     missing = [each for each, path in zip(files, paths, strict=True) if not path.exists()]
     if missing:
         check_aliasing(chosen, allow_aliasing)

@@ -12,8 +12,18 @@ import typer
 from spdebench.display import TableRows, aligned
 from spdebench.errors import UserError
 
+
+def of_this_machine(device: str) -> str:
+    """Check that this machine has the device; to be given to an option as its callback, so that it is checked first."""
+    if device != "cpu":
+        from spdebench.data.generate import check_device  # slow to import
+
+        check_device(device)
+    return device
+
+
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON document instead of text.")]
-Device = Annotated[str, typer.Option("--device", help="cpu or cuda.")]
+Device = Annotated[str, typer.Option("--device", callback=of_this_machine, help="cpu or cuda.")]
 Engine = Annotated[
     str, typer.Option("--engine", help="local, or ray (the cluster at RAY_ADDRESS, or a new one on this machine).")
 ]

@@ -39,14 +39,12 @@ def predict(
     import numpy as np
 
     from spdebench.data import open_dataset
-    from spdebench.data.generate import check_device
     from spdebench.data.predictions import parse_rows
     from spdebench.training import open_run
     from spdebench.training.held_out import describe, run_part
     from spdebench.training.members import DrawnMembers, write_members
     from spdebench.training.scoring import check_part, predict_part
 
-    check_device(device)
     if members < 0:
         raise UserError(f"--members must be at least 1, got {members}")
     if out.suffix != ".npy":

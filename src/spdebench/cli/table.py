@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from spdebench.cli.output import Engine, Force, Json, KnownRecords, duration, print_json, print_table, size
+from spdebench.engines import check_engine
 from spdebench.errors import UserError, unknown
 from spdebench.progress import Progress
 from spdebench.registry import command
@@ -80,7 +81,7 @@ def table(
     from spdebench.campaign.one_run import Places
     from spdebench.campaign.request import Campaign
     from spdebench.campaign.schedule import schedule_facts
-    from spdebench.data.generate import device_kind
+    from spdebench.data.generate import check_where, device_kind
     from spdebench.paper.catalogue import TABLES
     from spdebench.paper.catalogue import table as find
     from spdebench.records import store
@@ -93,7 +94,7 @@ def table(
     _check_engine(run, plan_only, engine, per_gpu, device)
     devices = tuple(device.split(","))
     for each in devices:
-        device_kind(each)  # one of another machine is fine to plan for; --run looks for it here
+        check_where(each, engine) if run else device_kind(each)  # one can plan for a device of another machine
     settings = RunSettings(jobs, engine, per_gpu, progress=sys.stderr.isatty() and not as_json, force=force)
     settings = settings.for_devices(devices, os.cpu_count() if run else None)
     chosen = list(TABLES) if name == "all" else [find(name)]
@@ -160,6 +161,7 @@ def _check(
 
 
 def _check_engine(run: bool, plan_only: bool, engine: str, per_gpu: int, device: str) -> None:
+    check_engine(engine)
     if not run and not plan_only and (engine != "local" or per_gpu):
         raise UserError("--engine and --per-gpu go with --run or --plan")
     if per_gpu < 0 or (per_gpu and not device.startswith("cuda")):
@@ -236,8 +238,9 @@ def _run(
     portable: Path | None,
 ) -> list[RunOutcome]:
     """Make what is missing, as far as the budget goes; one line per run."""
-    from spdebench.campaign.run import fill_missing
+    from spdebench.campaign.run import check_request, fill_missing
 
+    check_request(todo, places, settings, budget=budget, portable=portable)
     left = [j for j in todo if j.status != "done"]
     if not as_json:
         within = f", at most {duration(budget)} now" if budget else ""

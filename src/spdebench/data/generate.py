@@ -326,12 +326,12 @@ def memory_of(identity: DatasetSpec) -> int:
     return PROCESS_BYTES + CHUNK_COPIES * identity.chunk * identity.sample_bytes
 
 
-def check_folder(folder: Path) -> None:
+def check_folder(folder: Path, option: str = "--out") -> None:
     """Raise an error if the folder cannot be created or written to; nothing is left there."""
     try:
         check_writable(_existing(folder))
     except OSError as error:
-        raise UserError(f"cannot write into {folder} ({error.strerror}); choose another folder with --out") from None
+        raise UserError(f"cannot write into {folder} ({error.strerror}); choose another folder with {option}") from None
 
 
 def _existing(folder: Path) -> Path:
