@@ -7,8 +7,8 @@ Pieces are joined by Chen's relation S(X * Y) = S(X) (x) S(Y). In Horner form on
 Depth-2 log-signature: (X_T - X_0, Levy areas A_ij), A_ij = 1/2 int (X^i - X^i_0) dX^j - (X^j - X^j_0) dX^i, i < j.
 Words are ordered by level, then lexicographically; the empty word, whose term is always 1, is omitted.
 
-Sources: T. Lyons, "Rough paths, signatures and the modelling of functions on the line" (2014);
-P. Kidger and T. Lyons, "Signatory" (2021), for the Horner form.
+Sources: T. Lyons, "Rough paths, signatures and the modelling of functions on streams" (2014, arXiv:1405.4537);
+P. Kidger and T. Lyons, "Signatory" (ICLR 2021, arXiv:2001.00706), for the Horner form.
 """
 
 from __future__ import annotations

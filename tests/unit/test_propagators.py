@@ -111,3 +111,38 @@ def test_kpzs_exact_constant_is_that_of_the_sub_steps_in_use(substeps: int) -> N
     slope = grid.derivative(0, difference=True).abs()[1:5]
     wanted = float((2 * slope**2 * power * 0.5 * 2 * (responses**2).sum(0) * h).sum())
     assert renormalise.kpz_stationary_slope(eq) == pytest.approx(wanted, rel=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("propagator", "grid", "order"),
+    [
+        (IMPLICIT_EULER, False, 1 / 4),
+        (Exponential(), False, 1 / 4),
+        (Rotation(), False, 1 / 2),
+        (Verlet(), True, 1 / 3),
+    ],
+    ids=["implicit Euler", "exponential", "rotation", "leapfrog"],
+)
+def test_strong_orders_for_space_time_white_noise(propagator: Propagator, grid: bool, order: float) -> None:
+    """The error of x_k at T is sum_n int (f_k - K_k,n) dW: its variance is int f^2 - 2 sum K int f + tau sum K^2.
+
+    f = e^-ls or sin(ws)/w, l = w^2 = (2 pi k)^2, K the response of the step. Leapfrog has the three-point Laplacian of
+    a grid of spacing 2 tau, and the modes beyond the grid are lost.
+    """
+    top, horizon, found = 6000, 0.5 if propagator.noise(-RATES, H).a.shape[-1] == 2 else 0.05, []
+    omega = 2 * math.pi * torch.arange(1, top, dtype=torch.float64)
+    for steps in (128, 256):
+        tau, n = horizon / steps, torch.arange(steps + 1, dtype=torch.float64)[:, None]
+        symbol = -((torch.sin(omega * tau) / tau) ** 2) if grid else -(omega**2)
+        step = propagator.noise(symbol, tau)
+        response = step.powers((step.left + step.right) / tau, steps)
+        if grid:
+            response[:, omega >= math.pi / (2 * tau)] = 0
+        if step.a.shape[-1] == 2:
+            total = (horizon / 2 - torch.sin(2 * omega * horizon) / (4 * omega)) / omega**2
+            mean = -torch.diff(torch.cos(omega * tau * n), dim=0) / omega**2
+        else:
+            total = -torch.expm1(-2 * omega**2 * horizon) / (2 * omega**2)
+            mean = -torch.diff(torch.exp(-(omega**2) * tau * n), dim=0) / omega**2
+        found.append(float((total + (tau * response**2 - 2 * response * mean).sum(0)).sum()))
+    assert math.log2(found[0] / found[1]) / 2 == pytest.approx(order, abs=0.015)

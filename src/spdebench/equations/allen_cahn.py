@@ -26,7 +26,7 @@ class AllenCahn(ItoStratonovich, name="allen_cahn"):
 
     ``noise_type`` multiplicative: G(u) = 1 - u^2, in the sense of ``calculus``; additive: G = 1. Between the phases -1
     and 1 there are interfaces of width w = sqrt(2 diffusivity/rate). Multiplicative noise vanishes in the phases and
-    moves the interfaces: for u = tanh((x - a)/w) it is -w sigma u_x o dW, so that a moves by -w sigma dW.
+    moves the interfaces: for u = tanh((x - a)/w) it is w sigma u_x o dW, so that a moves by -w sigma dW.
 
     With multiplicative noise -1 and 1 are solutions, and every solution with |u_0| <= 1 stays between them: in either
     sense, and path by path for noise that is constant on intervals. If a solution in Stratonovich's sense is constant

@@ -25,10 +25,10 @@ STEP = 1.384e-4
 class Phi43(Equation, name="phi43"):
     """d u = (A u - u^3 + C(t) u) dt + sigma dW,  u_0 = kappa eta,  t <= 256 dt,  dt = 1.384e-4.
 
-    The lattice of Zhu and Zhu (2015): M = 2N+1 points per axis, eps = 2/M, A the seven-point Laplacian, dW independent
-    at every site with variance dt/eps^3, that is all modes |k|_inf <= N. The paper's tables print this N = 8 as J;
-    here, as everywhere, J means |k_i| <= J/2, so J = 16 = M - 1. A smaller J drives fewer modes of the lattice, a
-    larger one does not exist. Paper, Table 1: 17^3 points, sigma 1, u_0 = 0 (kappa = 0).
+    The lattice of Zhu and Zhu (arXiv:1508.05613): M = 2N+1 points per axis, eps = 2/M, A the seven-point Laplacian, dW
+    independent at every site with variance dt/eps^3, that is all modes |k|_inf <= N. The paper's tables print this
+    N = 8 as J; here, as everywhere, J means |k_i| <= J/2, so J = 16 = M - 1. A smaller J drives fewer modes of the
+    lattice, a larger one does not exist. Paper, Table 1: 17^3 points, sigma 1, u_0 = 0 (kappa = 0).
 
     C(t) by ``renormalisation``:
       none   0.

@@ -1,4 +1,4 @@
-"""Neural rough differential equation (J. Morrill, C. Salvi, P. Kidger, J. Foster, T. Lyons, ICML 2021):
+"""Neural rough differential equation (J. Morrill, C. Salvi, P. Kidger, J. Foster, ICML 2021):
 
     z_0 = A u_0,   z_n = z_k + f(z_k) LogSig_{t_k, t_n}(X),   X = (t, W(x_1), .., W(x_N)),   u(t_n) = R z_n
 

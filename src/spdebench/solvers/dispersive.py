@@ -16,12 +16,13 @@ from spdebench.grids import Grid
 class NormalForm(Scheme, name="normal_form"):
     """w = u - c (d^-1 u)^2/a obeys w_t + a w_xxx = -(6 c^2/a) (d^-1 u)(u^2 - <u^2>), u of mean 0, c = b/3.
 
-    Differentiation by parts (Babin, Ilyin, Titi 2011): in u_t + a u_xxx = b (u^2)_x a triad k = k1 + k2 turns with the
-    frequency 3 a k k1 k2, which no affordable step resolves for rough noise; a quadratic change of the unknown removes
-    these terms exactly and leaves a cubic right-hand side without derivative. The mean m is constant between impulses
-    and only shifts the solution, u(x,t) = m + v(x + 2 b m t, t). w is advanced by the integrating-factor Runge-Kutta
-    method of order 4; u is computed from w by ``iterations`` fixed-point iterations, a contraction since |d^-1 u| is
-    small. a and b are those that the equation declares in `Equation.quadratic_dispersion`.
+    Differentiation by parts (Babin, Ilyin, Titi 2011, arXiv:0910.1389): in u_t + a u_xxx = b (u^2)_x a triad
+    k = k1 + k2 turns with the frequency 3 a k k1 k2, which no affordable step resolves for rough noise; a quadratic
+    change of the unknown removes these terms exactly and leaves a cubic right-hand side without derivative. The mean m
+    is constant between impulses and only shifts the solution, u(x,t) = m + v(x + 2 b m t, t). w is advanced by the
+    integrating-factor Runge-Kutta method of order 4; u is computed from w by ``iterations`` fixed-point iterations, a
+    contraction since |d^-1 u| is small. a and b are those that the equation declares in
+    `Equation.quadratic_dispersion`.
     """
 
     noise_form = "spectral"

@@ -15,9 +15,10 @@ class Leapfrog(Scheme, name="leapfrog"):
     """u^{n+1} - 2u^n + u^{n-1} = tau^2 (A u^n + F(u^n)) + tau sigma G(u^n) dW^{n+1}, A the three-point Laplacian.
 
     It is computed with the velocity between the frames: v' = v + tau (A u + F(u)) + sigma G(u) dW, u' = u + tau v'; the
-    first step has half the deterministic kick. Central differences in time and space have order 2 without noise; for
-    space-time white noise the strong order in tau is at least 1/3 (Quer-Sardanyons and Sanz-Sole 2006), for noise of
-    fixed truncation 1. Dirichlet ends stay 0. The state is (u, v, fraction of the next kick).
+    first step has half the deterministic kick. Central differences in time and space have order 2 without noise. The
+    strong order in tau is 1 for noise of fixed truncation. For space-time white noise, with the grid refined in
+    proportion to tau, it is 1/3, the order of the three-point Laplacian (Quer-Sardanyons and Sanz-Sole 2006). Dirichlet
+    ends stay 0. The state is (u, v, fraction of the next kick).
     """
 
     noise_form = "physical"
@@ -74,8 +75,9 @@ class Trigonometric(Scheme, name="trigonometric"):
     """u_tt = L u exactly (rotation of each mode), kicks v += tau (F(u) + sigma G(u) dW/h): Strang, composed to order 4.
 
     The noise is constant over the interval h. A step consists of five Strang steps of lengths g, g, 1-4g, g, g with
-    g = 1/(4 - 4^(1/3)) (Suzuki 1990). Against the continuous path the strong order is 1/2 in h for multiplicative
-    space-time white noise (Cohen, Larsson, Sigg 2013), 1 for noise of fixed truncation.
+    g = 1/(4 - 4^(1/3)) (Suzuki 1990). Against the continuous path the strong order in h is 1 for noise of fixed
+    truncation and 1/2 for space-time white noise, as for the stochastic trigonometric method (Cohen and Quer-Sardanyons
+    2016).
     """
 
     noise_form = "physical"

@@ -17,9 +17,9 @@ class SemiImplicit(Scheme, name="semi_implicit"):
     """u' = (1 - tau L)^-1 (u + tau (F(u) + m_n u) + sigma G(u) dW): linearly implicit (backward) Euler.
 
     Strong order in tau for additive noise (G = 1): 1/4 for space-time white noise in one dimension (the linear part
-    cannot resolve modes with tau lambda > 1), 1 for noise of fixed truncation (Jentzen and Kloeden 2011, chapter 6);
-    for multiplicative noise of fixed truncation 1/2. With sub-steps the increment is spread evenly over them; G is
-    taken at the start of the noise interval (Ito).
+    cannot resolve modes with tau lambda > 1), 1 for noise of fixed truncation; for multiplicative noise of fixed
+    truncation 1/2 (on such orders see Jentzen and Kloeden 2011, chapter 6). With sub-steps the increment is spread
+    evenly over them; G is taken at the start of the noise interval (Ito).
     """
 
     noise_form = "physical"

@@ -1,7 +1,8 @@
 """The terms of law scores for a block of inputs: X are predicted members (n, T, m, D), Y true ones (n, T, M, D).
 
-All estimators are unbiased in the number of members: pairs of a member with itself are left out. One predicted member
-is a law concentrated in a point, whose own spread E|X - X'| is zero.
+The estimators of energy scores, energy distances and CRPS are unbiased in the number of members: pairs of a member with
+itself are left out. Errors of means and standard deviations and the sliced distance are larger for few members. One
+predicted member is a law concentrated in a point, whose own spread E|X - X'| is zero.
 """
 
 from __future__ import annotations

@@ -41,11 +41,12 @@ OF_EQUATIONS: dict[str, tuple[str, ...]] = {
     "ks": (
         "Y. Kuramoto, T. Tsuzuki, *Persistent propagation of concentration waves in dissipative media far from thermal "
         "equilibrium*, Progress of Theoretical Physics 55 (1976) 356-369",
-        "J. Duan, V. J. Ervin, *On the stochastic Kuramoto-Sivashinsky equation*, Nonlinear Analysis 44 (2001) 205-216",
+        "P. Gao, H. D. Nguyen, *Exponential mixing for the stochastic Kuramoto-Sivashinsky equation on the 1D torus*, "
+        "2025, arXiv:2508.01794",
     ),
     "nse": (
         "F. Flandoli, D. Gatarek, *Martingale and stationary solutions for stochastic Navier-Stokes equations*, "
-        "Probability Theory and Related Fields 102 (1995) 367-391",
+        "Probability Theory and Related Fields 102 (1995)",
         "M. Hairer, J. C. Mattingly, *Ergodicity of the 2D Navier-Stokes equations with degenerate stochastic "
         "forcing*, Annals of Mathematics 164 (2006) 993-1032",
     ),
@@ -57,8 +58,7 @@ OF_EQUATIONS: dict[str, tuple[str, ...]] = {
     ),
     "phi43": (
         "M. Hairer, *A theory of regularity structures*, Inventiones Mathematicae 198 (2014) 269-504",
-        "R. Zhu, X. Zhu, *Lattice approximation to the dynamical Phi^4_3 model*, Annals of Probability 46 (2018) "
-        "397-455",
+        "R. Zhu, X. Zhu, *Lattice approximation to the dynamical Phi^4_3 model*, 2018, arXiv:1508.05613",
     ),
     "wave": (WALSH,),
 }
@@ -70,7 +70,7 @@ OF_MODELS: dict[str, tuple[str, ...]] = {
     ),
     "dlr-net": (
         "S. Gong et al., *Deep latent regularity network for modeling stochastic partial differential equations*, "
-        "AAAI 2023",
+        "AAAI 2023, 7740-7747",
     ),
     "flow-fno": (
         "Y. Lipman, R. T. Q. Chen, H. Ben-Hamu, M. Nickel, M. Le, *Flow matching for generative modeling*, ICLR 2023, "
