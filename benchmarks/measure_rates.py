@@ -3,7 +3,8 @@
     python benchmarks/measure_rates.py cuda 240 phi41-periodic >> rates.csv
 
 Arguments: device, samples, and tables if not all. The first epoch, in which CUDA graphs are captured, does not count.
-Columns: model, equation, device, seconds per epoch, million numbers that an epoch costs (`rates.work`), configuration.
+Columns: model, equation, device, seconds per epoch, what an epoch costs in million numbers (`effort.epoch_cost`),
+configuration.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from collections.abc import Collection, Iterator
 
 import torch
 
-from spdebench.campaign.rates import training_part, work
+from spdebench.campaign.effort import epoch_cost, training_part
 from spdebench.data import generate
 from spdebench.errors import UserError, without_aliasing_warning
 from spdebench.paper.base import dataset_of
@@ -54,7 +55,7 @@ def measure(device: str, n: int, tables: Collection[str] = (), epochs: int = 3) 
                 sys.stderr.write(f"{','.join(name)}: {error}\n")
                 continue
             part = training_part([d.identity for d in task.datasets], run.task)
-            size = work(*part, run.options, device)
+            size = epoch_cost(*part, run.options, device)
             yield [*name, f"{seconds:.4g}", f"{size:.4g}", canonical_json(case.config)]
 
 

@@ -22,7 +22,7 @@ from typing import Any
 
 import spdebench as sb
 from spdebench import engines
-from spdebench.campaign.rates import ONCE, Rates
+from spdebench.campaign.rates import SCORING_SECONDS, Rates
 from spdebench.data import DatasetSpec
 from spdebench.data.generate import _Unit, make_part
 from spdebench.files import write_text
@@ -119,7 +119,7 @@ def run_seconds() -> list[float]:
                 seconds.setdefault(run.digest, rates.seconds(run))
                 if cell.shift is not None and (run.digest, cell.part) not in shifts:
                     shifts.add((run.digest, cell.part))
-                    seconds[run.digest] += ONCE
+                    seconds[run.digest] += SCORING_SECONDS
     return sorted(seconds.values(), reverse=True)
 
 

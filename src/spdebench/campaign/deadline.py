@@ -35,26 +35,31 @@ def machine() -> str:
 
 @dataclass(frozen=True)
 class Deadline:
-    """A moment ``seconds`` after its creation, for processes of this machine and of others."""
+    """A moment ``seconds`` after its creation, for processes of this machine and of others.
+
+    ``monotonic`` and ``wall`` are this moment on the two clocks; the first counts only on ``machine``.
+    """
 
     seconds: float
-    steady: float
+    monotonic: float
     wall: float
     machine: str
 
     @classmethod
     def after(cls, seconds: float) -> Deadline:
+        """The moment this many seconds from now."""
         return cls(seconds, time.monotonic() + seconds, time.time() + seconds, machine())
 
     @property
     def left(self) -> float:
         """Seconds from now; negative when it has passed."""
         if self.machine and self.machine == machine():
-            return self.steady - time.monotonic()
+            return self.monotonic - time.monotonic()
         return min(self.seconds, self.wall - time.time())
 
     def earlier(self, seconds: float) -> Deadline:
-        return Deadline(self.seconds - seconds, self.steady - seconds, self.wall - seconds, self.machine)
+        """The moment this many seconds before this one."""
+        return Deadline(self.seconds - seconds, self.monotonic - seconds, self.wall - seconds, self.machine)
 
 
 @contextmanager

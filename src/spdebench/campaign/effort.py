@@ -9,9 +9,10 @@ from typing import Any
 from spdebench.paper.base import dataset_of
 from spdebench.spec import build
 from spdebench.tasks import TaskSpec
+from spdebench.training.provenance import device_type
 
-STEP = 0.1  # million numbers that take as long as the start of one step does on a GPU
-BATCH = 20  # samples of a step, where a record does not say it
+STEP_START = 0.1  # million numbers that take as long as the start of one training step does on a GPU
+DEFAULT_BATCH = 20  # samples of a training step, if the options do not state it
 
 
 def training_part(datasets: Iterable[Mapping[str, Any]], task: Mapping[str, Any]) -> tuple[int, float]:
@@ -29,15 +30,15 @@ def training_part(datasets: Iterable[Mapping[str, Any]], task: Mapping[str, Any]
     return samples, numbers / 1e6
 
 
-def volume(datasets: Iterable[Mapping[str, Any]], task: Mapping[str, Any]) -> float:
+def million_numbers(datasets: Iterable[Mapping[str, Any]], task: Mapping[str, Any]) -> float:
     """Million numbers of the training part."""
     return training_part(datasets, task)[1]
 
 
-def work(samples: int, numbers: float, options: Mapping[str, Any], device: str) -> float:
-    """What an epoch costs in million numbers: those that pass the network, and on a GPU 0.1 for each step."""
-    steps = math.ceil(samples / _count(options, "batch", BATCH))
-    return draws(options) * (numbers + (STEP * steps if device.startswith("cuda") else 0.0))
+def epoch_cost(samples: int, numbers: float, options: Mapping[str, Any], device: str) -> float:
+    """What an epoch costs, in million numbers: those that pass the network, and on a GPU `STEP_START` for each step."""
+    steps = math.ceil(samples / _count(options, "batch", DEFAULT_BATCH))
+    return draws(options) * (numbers + (STEP_START * steps if device_type(device) == "cuda" else 0.0))
 
 
 def draws(options: Mapping[str, Any]) -> int:
@@ -46,7 +47,7 @@ def draws(options: Mapping[str, Any]) -> int:
 
 
 def _count(options: Mapping[str, Any], name: str, default: int) -> int:
-    """An option that is a number of things; the default for anything else, which a line of results may hold."""
+    """An option that is a positive whole number; the default if it is missing or, in a forged record, anything else."""
     value = options.get(name)
     return value if type(value) is int and 0 < value < 1 << 31 else default
 
@@ -54,4 +55,4 @@ def _count(options: Mapping[str, Any], name: str, default: int) -> int:
 def step_numbers(datasets: Iterable[Mapping[str, Any]], task: Mapping[str, Any], options: Mapping[str, Any]) -> float:
     """Million numbers that pass the network in one training step."""
     samples, numbers = training_part(datasets, task)
-    return draws(options) * numbers * min(1.0, _count(options, "batch", BATCH) / max(1, samples))
+    return draws(options) * numbers * min(1.0, _count(options, "batch", DEFAULT_BATCH) / max(1, samples))

@@ -21,7 +21,7 @@ from spdebench.solvers import simulate
 from spdebench.tasks import Batch, Part
 from spdebench.training import RunSpec
 from spdebench.training.law_rows import INDEPENDENT_LAW
-from spdebench.training.provenance import device_name
+from spdebench.training.provenance import device_name, device_type
 from spdebench.training.scoring import inference_time, rounded
 from spdebench.training.solver_row import BATCH, SOLVER, solver_time
 
@@ -69,14 +69,15 @@ def time_exclusively(
     found = (known[j.spec.digest] for j in todo if j.spec.digest in known)
     mine = (record for record in found if record.scores)  # a pilot that diverged has none
     units = [_Timing(record, devices, deadline) for record in without_exclusive_time(mine, known)]
-    need = engines.Need(gpus=1.0 if devices[0].startswith("cuda") else 0.0)
-    with closing(engines.run(_timed_on_any, units, 1, engine=engine, needs=need)) as timed:
-        for record in timed:
+    need = engines.Need(gpus=1.0 if device_type(devices[0]) == "cuda" else 0.0)
+    with closing(engines.run(_timed_on_any, units, 1, engine=engine, needs=need)) as results_of_units:
+        for record in results_of_units:
             if record:
                 store.add(results, record)
 
 
 def _timed_on_any(unit: _Timing) -> Record | None:
+    """The record with a new time from the first device that is like the run's; None if there is none, or no time."""
     for device in unit.devices:
         if unit.deadline.left > 0 and (record := timed(unit.record, device)):
             return record

@@ -10,17 +10,18 @@ from dataclasses import dataclass, replace
 
 import torch
 
-from spdebench.campaign.effort import volume
+from spdebench.campaign.effort import million_numbers
 from spdebench.campaign.plan import Job
 from spdebench.campaign.sharing import FULL_LOAD, SMALL_KERNELS, gpu_share, kernel_kind, slowdown
 from spdebench.engines import Need
 from spdebench.records import Records
+from spdebench.training.provenance import device_type
 
-PROCESS = 700 << 20  # bytes of a process that has loaded what training needs
-CUDA = 2 << 30  # what CUDA's libraries take of main memory besides, about
-COPIES = 12  # copies of the training part that a run on the host is assumed to need, where no record says it
-MARGIN = 1.2  # over the peak memory of runs of the same kind
-PER_GPU = 12  # runs that share a GPU at most if nothing else is said; runs that use much of it are fewer
+PROCESS_BYTES = 700 << 20  # main memory of a process that has loaded what training needs
+CUDA_BYTES = 2 << 30  # main memory that CUDA's libraries need in addition, about
+TRAINING_COPIES = 12  # copies of the training part that a run on a CPU is assumed to need, if no record says it
+PEAK_MARGIN = 1.2  # a run may need this times the median peak memory of recorded runs of the same kind
+PER_GPU = 12  # most runs that share a GPU, if the user does not say it; runs that use much of it are fewer
 
 
 @dataclass(frozen=True)
@@ -41,21 +42,21 @@ class RunSettings:
 
     def for_devices(self, devices: Sequence[str], cores: int | None = None) -> RunSettings:
         """With as many runs at a time as fill local GPUs: ``per_gpu`` on each, or by load, 12 and ``cores`` at most."""
-        if self.workers is not None or self.engine != "local" or not devices[0].startswith("cuda"):
+        if self.workers is not None or self.engine != "local" or device_type(devices[0]) != "cuda":
             return self
         most = PER_GPU if cores is None else min(PER_GPU, max(1, cores // len(devices)))
         return replace(self, workers=len(devices) * (self.per_gpu or most), by_load=not self.per_gpu)
 
     @property
-    def together(self) -> str:
-        """How runs are made at the same time, for messages; empty if one follows the other."""
+    def at_once_text(self) -> str:
+        """For messages: how many runs are made at the same time; empty if it is one."""
         if self.by_load:
             return "as many at a time as use the GPU fully"
         return f"{self.workers} side by side" if (self.workers or 1) > 1 else ""
 
     @property
     def exclusive(self) -> bool:
-        """One run at a time, in this process."""
+        """Whether one run at a time is made, in this process."""
         return self.engine == "local" and (self.workers or 1) == 1
 
     def needs(
@@ -66,6 +67,7 @@ class RunSettings:
         return Needs(records, per_gpu, seeds_first=seeds_first, thrifty=thrifty, by_load=self.by_load)
 
     def runs_per_gpu(self, devices: int) -> int:
+        """How many runs may share one of this number of GPUs."""
         return self.per_gpu or (math.ceil((self.workers or 1) / devices) if self.engine == "local" else 1)
 
 
@@ -97,7 +99,7 @@ class Needs:
                 self._peaks[key].append(1e6 * record.peak_memory_mb)
 
     def rank(self, job: Job) -> tuple[float, ...]:
-        """The first seed of every cell first: by cost of a number, or in turns and in these models without training."""
+        """Lower ranks start first: by seed, and then by cost of a number or by turn; () if any order will do."""
         if not self.seeds_first:
             return ()
         if not self.thrifty:
@@ -117,11 +119,11 @@ class Needs:
         if not job.trained:
             return job.seconds
         share = self._share(job)
-        return job.seconds * slowdown(share * min(self.per_gpu, self._together(share)), device)
+        return job.seconds * slowdown(share * min(self.per_gpu, self._runs_at_once(share)), device)
 
-    def in_all(self, jobs: Iterable[Job], devices: Sequence[str], workers: int) -> float:
+    def total_seconds(self, jobs: Iterable[Job], devices: Sequence[str], workers: int) -> float:
         """About how many seconds runs take in all: each keeps a worker busy, or its part of a GPU."""
-        if not devices[0].startswith("cuda"):
+        if device_type(devices[0]) != "cuda":
             return sum(job.seconds for job in jobs) / workers
         device = devices[0]
         return sum(self.seconds(job, device) * self.of(job, device).gpus for job in jobs) / len(devices)
@@ -132,26 +134,28 @@ class Needs:
             self._shares[job.spec.digest] = gpu_share(job.spec)
         return self._shares[job.spec.digest]
 
-    def _together(self, share: float) -> float:
+    def _runs_at_once(self, share: float) -> float:
         """How many runs of this share a GPU holds by load; at least one."""
         return max(1, math.floor(FULL_LOAD / share)) if self.by_load and share else math.inf
 
     def of(self, job: Job, device: str) -> Need:
-        kind = device.partition(":")[0]
+        """Main memory, share of the GPU, seconds and rank of a run on this device."""
+        kind = device_type(device)
         known = self._peaks.get(_key(job.spec.model, str(job.spec.datasets[0].get("equation")), kind))
-        peak = MARGIN * statistics.median(known) if known else None
+        peak = PEAK_MARGIN * statistics.median(known) if known else None
         rank = self.rank(job)
-        data = int(4e6 * volume(job.spec.datasets, job.spec.task))
+        data = int(4e6 * million_numbers(job.spec.datasets, job.spec.task))
         if kind == "cuda":
-            of_load = 1 / self._together(self._share(job))
+            of_load = 1 / self._runs_at_once(self._share(job))
             share = max(1 / self.per_gpu, of_load, (peak or 0.0) / _gpu_bytes(device))
             alike = kernel_kind(self._share(job)) if self.by_load else ""
-            return Need(PROCESS + CUDA + 3 * data, min(1.0, share), job.seconds, rank, device, alike)
-        return Need(int(peak or PROCESS + COPIES * data), 0.0, job.seconds, rank)
+            return Need(PROCESS_BYTES + CUDA_BYTES + 3 * data, min(1.0, share), job.seconds, rank, device, alike)
+        return Need(int(peak or PROCESS_BYTES + TRAINING_COPIES * data), 0.0, job.seconds, rank)
 
 
 def _key(model: str, equation: str, device: str) -> tuple[str, str, str]:
-    return model, equation, device.partition(":")[0]
+    """Runs with the same key are assumed to need the same memory."""
+    return model, equation, device_type(device)
 
 
 def _gpu_bytes(device: str) -> float:

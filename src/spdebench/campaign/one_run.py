@@ -23,7 +23,7 @@ from spdebench.paper.figure_data import add_figure_data
 from spdebench.records import Provenance, Record, store
 from spdebench.records.codec import decode
 from spdebench.spec import canonical_json
-from spdebench.tasks import Task
+from spdebench.tasks import Part, Task
 from spdebench.training import Diverged, Paused, Run, RunSpec, law_rows, open_run, part_for, score_on, train
 from spdebench.training import solver_row as solver
 from spdebench.training.folder import locked, read_log, read_record, write_json
@@ -39,7 +39,7 @@ CHECKPOINT = 10.0  # seconds between checkpoints, or more where they take long; 
 
 @dataclass(frozen=True)
 class Places:
-    """Folders of data, runs and records, and the devices of runs (several take turns)."""
+    """Folders of data, runs and records, and the devices on which runs are made (several take turns)."""
 
     data: str = "data"
     runs: str = "runs"
@@ -47,14 +47,17 @@ class Places:
     devices: tuple[str, ...] = ("cpu",)
 
     def absolute(self) -> Places:
-        """For workers, whose current folder may be another."""
+        """The same folders by their full paths, for workers, whose current folder may be another."""
         data, runs, results = (str(Path(p).absolute()) for p in (self.data, self.runs, self.results))
         return Places(data, runs, results, self.devices)
 
 
 @dataclass(frozen=True)
 class Unit:
-    """One run to make: all that a worker needs."""
+    """One run to make: all that a worker needs.
+
+    ``shifts`` are further datasets, by label, on which the run is scored.
+    """
 
     spec: AnySpec
     shifts: dict[str, DatasetSpec]
@@ -62,24 +65,35 @@ class Unit:
     device: str
     deadline: Deadline
     exclusive: bool = True  # whether this command makes one run at a time
-    progress: bool = False
-    force: bool = False  # continue what another version or device has begun
+    progress: bool = False  # whether to show a progress bar
+    force: bool = False  # whether to continue what another version or device has begun
     need: engines.Need = field(default_factory=engines.Need)
-    patient: bool = False  # whether to wait for another process that makes this run
-    figure_data: tuple[str, ...] = ()
+    wait_for_others: bool = False  # whether to wait while another process makes this run
+    figure_data: tuple[str, ...] = ()  # what figures need from its record
     pilot: bool = False  # whether it tries a learning rate; if it diverges, its record says so
     seconds: float = 0.0  # about how long it takes on this device, shared with others
     portable: bool = False  # whether only small models may be interrupted, because this machine is temporary
     must_end: bool = False  # whether it is postponed if it cannot finish before the deadline
-    members: int = 1  # of datasets of laws
+    members: int = 1  # number of members in its datasets of laws
+
+    @property
+    def folder(self) -> Path:
+        """The folder of the run."""
+        return Path(self.places.runs) / self.spec.name
 
 
 @dataclass(frozen=True)
 class RunOutcome:
     """The outcome of a run; the message states the reason.
 
-    ``added``, ``known`` already, ``unrecorded`` (only in its folder), ``paused``, ``left``, ``busy`` (another process
-    makes it), ``late`` (it is put off, since it cannot end before the deadline) or ``failed``.
+    added         its record is new in the results
+    known         the results had its record already
+    unrecorded    it has ended, but its record could not be added to the results
+    paused        the deadline has come; its checkpoint is written
+    left          it was not started, because the time left is too short
+    busy          another process is making it
+    late          it is put off, because it cannot end before the deadline; others may
+    failed        an error ended it
     """
 
     name: str
@@ -89,14 +103,13 @@ class RunOutcome:
     record: Record | None = field(default=None, compare=False)
 
 
-def work(unit: Unit) -> RunOutcome:
+def make_run(unit: Unit) -> RunOutcome:
     """Make one run and add its record; an error of one run is an outcome, not an exception."""
     name = unit.spec.name
-    folder, start = Path(unit.places.runs) / name, time.monotonic()
-    left = unit.deadline.left
+    folder, start, left = unit.folder, time.monotonic(), unit.deadline.left
     if left <= 0:
         return RunOutcome(name, "left")
-    if not unit.patient and engines.held(folder):
+    if not unit.wait_for_others and engines.held(folder):
         return RunOutcome(name, "busy")
     if unit.seconds > left:
         if unit.must_end:
@@ -108,14 +121,15 @@ def work(unit: Unit) -> RunOutcome:
         (folder / FAILED).unlink(missing_ok=True)
     try:
         with until(unit.deadline), without_aliasing_warning():
-            record = _made(unit)
+            record = _record_even_if_diverged(unit)
     except (OutOfTime, Paused):
         return RunOutcome(name, "paused", time.monotonic() - start, "its checkpoint is written")
     except UserError as error:
-        return _failed(unit, str(error), time.monotonic() - start)
+        return failed_outcome(unit, str(error), time.monotonic() - start)
     except Exception as error:
         traceback.print_exc()
-        return _failed(unit, f"{type(error).__name__}: {error}", time.monotonic() - start, traceback.format_exc())
+        reason = f"{type(error).__name__}: {error}"
+        return failed_outcome(unit, reason, time.monotonic() - start, traceback.format_exc())
     finally:
         engines.release(unit.device)
     exclusive = alone and not others_running(unit.places.runs, name)
@@ -128,19 +142,18 @@ def small_model(spec: AnySpec) -> bool:
     return isinstance(spec, RunSpec) and spec.build().counts()["real"] <= SMALL_MODEL
 
 
-def _failed(unit: Unit, reason: str, seconds: float = 0.0, trace: str = "") -> RunOutcome:
-    """Write the reason of the failure into the run's folder, if the disk allows; it is removed when the run is started
-    again."""
+def failed_outcome(unit: Unit, reason: str, seconds: float = 0.0, trace: str = "") -> RunOutcome:
+    """The outcome of a run that an error ended, or whose worker was killed each time.
+
+    The reason is written into the run's folder, if the disk allows; it is removed when the run is started again.
+    """
     with suppress(UserError):
-        write_json(Path(unit.places.runs) / unit.spec.name / FAILED, {"reason": reason, "trace": trace})
+        write_json(unit.folder / FAILED, {"reason": reason, "trace": trace})
     return RunOutcome(unit.spec.name, "failed", seconds, reason)
 
 
-def worker_lost(unit: Unit, reason: str) -> RunOutcome:
-    return _failed(unit, reason)
-
-
 def _add(record: Record, places: Places, seconds: float = 0.0) -> RunOutcome:
+    """Add the record of a run that has ended to the results."""
     try:
         new = store.add(places.results, record)
     except UserError as error:
@@ -167,17 +180,17 @@ def collect(spec: AnySpec, places: Places) -> RunOutcome:
     return _add(record, places)
 
 
-def _made(unit: Unit) -> Record:
+def _record_even_if_diverged(unit: Unit) -> Record:
     """The record of the run; a pilot that diverges has one without scores, so that it is not tried again."""
     try:
         return _make(unit)
     except Diverged:
         if not unit.pilot or not isinstance(unit.spec, RunSpec):
             raise
-        return _diverged(unit.spec, Path(unit.places.runs) / unit.spec.name, unit.device)
+        return _record_of_divergence(unit.spec, unit.folder, unit.device)
 
 
-def _diverged(spec: RunSpec, folder: Path, device: str) -> Record:
+def _record_of_divergence(spec: RunSpec, folder: Path, device: str) -> Record:
     record = Record(
         digest=spec.digest,
         name=spec.name,
@@ -197,27 +210,30 @@ def _diverged(spec: RunSpec, folder: Path, device: str) -> Record:
 
 
 def _make(unit: Unit) -> Record:
+    """Train the model or measure the reference row, score it on further data, and add what figures need."""
     if isinstance(unit.spec, SolverSpec):
         return _measure_solver(unit.spec, unit)
     if isinstance(unit.spec, LawRowSpec):
         return _measure_law(unit.spec, unit)
-    run = _trained(unit.spec, unit)
+    run = _train(unit.spec, unit)
     for label, dataset in unit.shifts.items():
-        part = run_part(run, open_dataset(_ensured(dataset, unit)))
+        part = run_part(run, open_dataset(_dataset_file(dataset, unit)))
         shown = part if dataset.seen is None else part.showing(SEEN_NOISE)
         score_on(run, shown, label, device=unit.device)
-    own_data = dataset_of(unit.spec.datasets[0])
-    add_figure_data(run, unit.figure_data, lambda: part_for(run, ensure(own_data, unit.places.data, "cpu", unit.force)))
+
+    def test_part() -> Part:
+        return part_for(run, ensure_dataset(dataset_of(run.spec.datasets[0]), unit.places.data, "cpu", unit.force))
+
+    add_figure_data(run, unit.figure_data, test_part)
     return run.record
 
 
-def _trained(spec: RunSpec, unit: Unit) -> Run:
-    path = Path(unit.places.runs) / spec.name
+def _train(spec: RunSpec, unit: Unit) -> Run:
     if has_record(unit.places, spec):
-        return open_run(path)
+        return open_run(unit.folder)
     run = train(
         spec.model,
-        _task(canonical_json([unit.places.data, list(spec.datasets), spec.task]), spec, unit),
+        _task(spec, unit),
         out=unit.places.runs,
         device=unit.device,
         config=spec.config,
@@ -238,17 +254,17 @@ def _measure_solver(spec: SolverSpec, unit: Unit) -> Record:
     known = store.read(unit.places.results).get(spec.digest)
     if known is not None and solver.lacks_floor(known):
         return solver.with_floor(known, unit.device)
-    return _measured(spec, unit, lambda dataset: solver.measure(spec, dataset, unit.device))
+    return _measure(spec, unit, lambda dataset: solver.measure(spec, dataset, unit.device))
 
 
 def _measure_law(spec: LawRowSpec, unit: Unit) -> Record:
-    return _measured(spec, unit, lambda dataset: law_rows.measure(spec, dataset, unit.device))
+    return _measure(spec, unit, lambda dataset: law_rows.measure(spec, dataset, unit.device))
 
 
-def _measured(spec: SolverSpec | LawRowSpec, unit: Unit, measure: Callable[[Dataset], Record]) -> Record:
+def _measure(spec: SolverSpec | LawRowSpec, unit: Unit, measure: Callable[[Dataset], Record]) -> Record:
     """The record of a reference row, in a folder like that of a run."""
-    folder = Path(unit.places.runs) / spec.name
-    dataset = open_dataset(_ensured(spec.dataset, unit))
+    folder = unit.folder
+    dataset = open_dataset(_dataset_file(spec.dataset, unit))
     with locked(folder):
         if not has_record(unit.places, spec):
             if (folder / "record.json").exists():
@@ -257,15 +273,17 @@ def _measured(spec: SolverSpec | LawRowSpec, unit: Unit, measure: Callable[[Data
     return read_record(folder / "record.json")
 
 
-_TASKS: dict[str, Task] = {}
 KEPT_TASKS = 3
+_TASKS: dict[str, Task] = {}
+"""The tasks that this process has used last, by the canonical JSON of their folder, datasets and fields."""
 
 
-def _task(key: str, spec: RunSpec, unit: Unit) -> Task:
+def _task(spec: RunSpec, unit: Unit) -> Task:
     """The task of a run; the last few stay in memory, so that runs on the same data read them once."""
+    key = canonical_json([unit.places.data, list(spec.datasets), spec.task])
     task = _TASKS.pop(key, None)
     if task is None:
-        paths = [_ensured(dataset_of(d), unit) for d in spec.datasets]
+        paths = [_dataset_file(dataset_of(d), unit) for d in spec.datasets]
         task = Task(paths, **spec.task)
         while len(_TASKS) >= KEPT_TASKS:
             del _TASKS[next(iter(_TASKS))]
@@ -273,11 +291,12 @@ def _task(key: str, spec: RunSpec, unit: Unit) -> Task:
     return task
 
 
-def _ensured(dataset: DatasetSpec, unit: Unit) -> Path:
-    return ensure(dataset, unit.places.data, unit.device, unit.force, unit.members)
+def _dataset_file(dataset: DatasetSpec, unit: Unit) -> Path:
+    """The file of a dataset that the run needs, generated on the device of the run if it does not exist."""
+    return ensure_dataset(dataset, unit.places.data, unit.device, unit.force, unit.members)
 
 
-def ensure(dataset: DatasetSpec, folder: str, device: str, force: bool = False, members: int = 1) -> Path:
+def ensure_dataset(dataset: DatasetSpec, folder: str, device: str, force: bool = False, members: int = 1) -> Path:
     """The dataset's file, generated if it does not exist; if several processes need it, one generates it. A dataset
     with ``seen`` gets ``members`` members of the law in a second file.
     """

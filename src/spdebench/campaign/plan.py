@@ -10,7 +10,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any, Literal
 
-from spdebench.campaign.rates import ONCE, Rates
+from spdebench.campaign.rates import SCORING_SECONDS, Rates
 from spdebench.data import DatasetSpec
 from spdebench.equations import EQUATIONS
 from spdebench.errors import UserError, did_you_mean
@@ -23,17 +23,19 @@ from spdebench.paper.figure_data import wanted as wanted_of_run
 from spdebench.records import Record, Records
 from spdebench.training import RunSpec
 from spdebench.training.folder import checkpoint_file
+from spdebench.training.provenance import device_type
 from spdebench.training.solver_row import SOLVER, lacks_floor
 
 Gives = int | tuple[str, str, str]
 """The line of a published number, or the table, group and row of a leaderboard."""
 Status = Literal["done", "finished", "begun", "missing"]
-UNPUBLISHED = 0.01  # how many numbers a run counts for that no published number and no leaderboard waits for
+UNPUBLISHED = 0.01  # numbers for which a run counts that no published number and no leaderboard waits for
 
 
 @dataclass(frozen=True)
 class Job:
-    """One run: ``done`` (in the records), ``finished`` (only in its folder), ``begun`` or ``missing``.
+    """One run that a table needs. It is ``done`` (in the records), ``finished`` (only in its folder), ``begun`` or
+    ``missing``.
 
     ``shifts`` are further datasets, by label, on which it is still to be scored; ``figure_data`` what its record still
     lacks for figures; ``seconds`` what is left to do. ``gives`` are the published numbers (their lines in
@@ -89,7 +91,7 @@ def jobs(cells: Iterable[Cell], records: Records, runs: str | Path = "runs", dev
     pilots: dict[str, Cell] = {}
     members: dict[str, int] = defaultdict(lambda: 1)
     turns: dict[str, int] = {}
-    places: dict[str, int] = {}
+    group_numbers: dict[str, int] = {}
     for cell in cells:
         pilots |= {run.digest: cell for run in cell.pilots}
         mine: set[Gives] = set(cell.published_keys)
@@ -99,7 +101,7 @@ def jobs(cells: Iterable[Cell], records: Records, runs: str | Path = "runs", dev
             wanted.setdefault(run.digest, run)
             members[run.digest] = max(members[run.digest], cell.members)
             turns[run.digest] = min(turns.get(run.digest, cell.turn), cell.turn)
-            places.setdefault(run.digest, groups.get((cell.table, cell.group), len(groups)))
+            group_numbers.setdefault(run.digest, groups.get((cell.table, cell.group), len(groups)))
             gives[run.digest] |= mine
             shown[run.digest] |= dict.fromkeys(wanted_of_run(cell.figure_data, place))
             if cell.shift is not None and not cell.pilots:
@@ -111,7 +113,7 @@ def jobs(cells: Iterable[Cell], records: Records, runs: str | Path = "runs", dev
             pilot=digest in pilots,
             members=members[digest],
             turn=turns[digest],
-            group=places[digest],
+            group=group_numbers[digest],
         )
         for digest, run in wanted.items()
     }
@@ -122,12 +124,12 @@ def jobs(cells: Iterable[Cell], records: Records, runs: str | Path = "runs", dev
 
 
 def _groups_with_pilots(cells: Iterable[Cell]) -> dict[tuple[str, str], int]:
-    """(Table, group) -> its place, of tables where pilots still choose learning rates: one group is made after another,
-    so that a campaign that is stopped has finished some of them."""
+    """(Table, group) -> number, for tables where pilots still choose learning rates. The groups are made in this order,
+    one after another, so that a campaign that is stopped has finished some of them."""
     cells = list(cells)
     tables = {cell.table for cell in cells if cell.pilots}
     found = dict.fromkeys((cell.table, cell.group) for cell in cells if cell.table in tables)
-    return {place: number for number, place in enumerate(found)}
+    return {group: number for number, group in enumerate(found)}
 
 
 def _job(
@@ -142,7 +144,7 @@ def _job(
     scored, shown = (record.shifts, record.figure_data.names) if record else ({}, ())
     open_shifts = {label: data for label, data in shifts.items() if label not in scored}
     open_data = tuple(name for name in figure_data if name not in shown)
-    later = ONCE * (len(open_shifts) + bool(open_data))
+    later = SCORING_SECONDS * (len(open_shifts) + bool(open_data))
     if record is not None and lacks_floor(record):
         return Job(run, "missing", rates.seconds(run))
     if record is not None and not open_shifts and not open_data:
@@ -152,7 +154,7 @@ def _job(
     also_shown = _figure_data_needed().get(run.digest, ())  # its folder may be gone later
     open_data = tuple(dict.fromkeys((*open_data, *also_shown)))
     if checkpoint_file(folder, "best").exists():  # trained, but not tested
-        return Job(run, "begun", ONCE + later, open_shifts, open_data)
+        return Job(run, "begun", SCORING_SECONDS + later, open_shifts, open_data)
     whole = rates.seconds(run)
     done = _epochs_logged(folder / "log.jsonl")
     if checkpoint_file(folder, "last").exists() and done:
@@ -269,7 +271,7 @@ def seconds_of(text: str) -> float:
     return value
 
 
-# --- the whole ----------------------------------------------------------------------------------------------------
+# --- overview -----------------------------------------------------------------------------------------------------
 @dataclass(frozen=True)
 class Waiting:
     """A run that can start when the pilots with these digests have ended."""
@@ -316,9 +318,9 @@ def overview(cells: Sequence[Cell], todo: Sequence[Job], data: str | Path, later
     }
 
 
-def shorter(cells: Sequence[Cell], records: Records, runs: str | Path, device: str) -> dict[str, float]:
+def shorter_requests(cells: Sequence[Cell], records: Records, runs: str | Path, device: str) -> dict[str, float]:
     """Option -> seconds: smaller requests that take less time than all of these cells on a CPU; empty on a GPU."""
-    if device.startswith("cuda"):
+    if device_type(device) == "cuda":
         return {}
     here = jobs(cells, records, runs, device)
     quick = {job.spec.model: job.seconds for job in here if job.status != "done" and not is_trained(job.spec.model)}

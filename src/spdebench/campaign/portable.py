@@ -54,7 +54,7 @@ def export(folder: str | Path, known: Records, runs: str | Path) -> Moved:
     unfinished: dict[str, dict[str, Any]] = {}
     wanted: set[str] = {RECORDS, UNFINISHED}
     for run in sorted(p for p in Path(runs).glob("*") if p.is_dir()):
-        if record := _finished(run, known):
+        if record := _record_of(run, known):
             lines.append(json.dumps(record.to_dict(), sort_keys=True, separators=(",", ":"), allow_nan=False) + "\n")
         elif checkpoint := _checkpoint(run):
             spec = run_spec(read_json(run / "spec.json"), str(run))
@@ -75,8 +75,8 @@ def export(folder: str | Path, known: Records, runs: str | Path) -> Moved:
     return Moved(len(lines), len(unfinished))
 
 
-class Exported:
-    """A folder that is exported again while runs end, so often that it takes at most a tenth of the time.
+class PeriodicExport:
+    """Exports to a folder again and again while runs end, for at most a tenth of the time.
 
     An export reads every run of the folder. If it followed each of many short runs, workers would wait for it.
     """
@@ -86,7 +86,7 @@ class Exported:
         self._next = 0.0
 
     def update(self, known: Records, runs: str | Path) -> None:
-        """Export unless the last time was just now."""
+        """Export unless less than nine times the duration of the last export has passed since it ended."""
         start = time.monotonic()
         if start < self._next:
             return
@@ -95,7 +95,7 @@ class Exported:
         self._next = end + 9 * (end - start)
 
 
-def _finished(run: Path, known: Records) -> Record | None:
+def _record_of(run: Path, known: Records) -> Record | None:
     """The run's record as the folder of records holds it (with times and further scores), or its own."""
     if not (run / "record.json").is_file():
         return None
@@ -104,6 +104,7 @@ def _finished(run: Path, known: Records) -> Record | None:
 
 
 def _checkpoint(run: Path) -> Path | None:
+    """The checkpoint of an unfinished run; None if there is none or if it is too large to be exported."""
     for name in ("best", "last"):
         path = checkpoint_file(run, name)
         if path.suffix == ".safetensors" and path.is_file() and (run / "spec.json").is_file():
@@ -130,7 +131,7 @@ def merge(folder: str | Path, results: str | Path, runs: str | Path) -> Moved:
         if spec.digest in known or (target / "record.json").exists():
             continue
         with locked(target):
-            taken += _take(spec, log, source, target)
+            taken += _copy_run(spec, log, source, target)
     return Moved(added, taken)
 
 
@@ -162,7 +163,7 @@ def _unfinished(place: Path) -> Iterator[tuple[RunSpec, list[dict[str, Any]], Pa
         yield spec, log, place / file
 
 
-def _take(spec: RunSpec, log: list[dict[str, Any]], source: Path, target: Path) -> bool:
+def _copy_run(spec: RunSpec, log: list[dict[str, Any]], source: Path, target: Path) -> bool:
     """Copy one unfinished run unless the local one is further advanced; to be called under its lock."""
     kind = source.name.split(".")[-2]
     if checkpoint_file(target, "best").exists():

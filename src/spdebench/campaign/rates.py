@@ -22,7 +22,7 @@ from functools import cache
 from importlib import resources
 from typing import Any
 
-from spdebench.campaign.effort import training_part, volume, work
+from spdebench.campaign.effort import epoch_cost, million_numbers, training_part
 from spdebench.campaign.sharing import loads, slowdown
 from spdebench.errors import UserError
 from spdebench.models import MODELS
@@ -30,50 +30,55 @@ from spdebench.paper.base import AnySpec
 from spdebench.records import Record, Records
 from spdebench.spec import canonical_json
 from spdebench.training import RunSpec
+from spdebench.training.provenance import device_type
 
-SHARE = 0.5  # of the allowed epochs that a run is assumed to take before it stops early
-START = 2.0  # seconds to read data, to build a model and to score it, about
-ONCE = 5.0  # seconds that scores on further data are assumed to take
+# Assumptions where no record says more
+SHARE_OF_EPOCHS = 0.5  # share of the allowed epochs that a run takes before it stops early
+START_SECONDS = 2.0  # to read the data, build the model and score it
+SCORING_SECONDS = 5.0  # to score a run on one further dataset
+RATE_WITHOUT_EPOCHS = 0.5  # seconds per million numbers of a run without epochs (a baseline or a reference row)
 
 Samples = dict[tuple[str, ...], dict[str, float]]
-"""What finished runs tell: by a key of runs alike, digest -> value."""
+"""A quantity measured in finished runs: key of similar runs (`_keys`) -> digest of the run -> value."""
 
 
 @cache
-def _committed() -> tuple[dict[str, str], ...]:
+def _rates_of_the_package() -> tuple[dict[str, str], ...]:
+    """The rows of `rates.csv`."""
     text = (resources.files("spdebench.campaign") / "rates.csv").read_text(encoding="utf-8")
     return tuple(csv.DictReader(text.splitlines()))
 
 
 class Rates:
-    """Seconds per epoch and million numbers, and the share of the allowed epochs that runs take."""
+    """Seconds per epoch and million numbers on a kind of device, and the share of the allowed epochs that runs take."""
 
     def __init__(self, records: Records, device: str = "cpu") -> None:
-        self.kind = device.partition(":")[0]
+        self.kind = device_type(device)
         self._rates: Samples = defaultdict(dict)
         self._shares: Samples = defaultdict(dict)
-        self._once: Samples = defaultdict(dict)
-        mine = {d: r for d, r in records.items() if (r.provenance.device or "").startswith(self.kind)}
+        self._without_epochs: Samples = defaultdict(dict)
+        mine = {d: r for d, r in records.items() if device_type(r.provenance.device or "") == self.kind}
         self.loads = loads(mine)
         for record in mine.values():
             self._learn(record)
-        for row in _committed():
+        for row in _rates_of_the_package():
             if row["device"] == self.kind:
                 self._default(row)
 
     def _learn(self, record: Record) -> None:
+        """Add what a finished run tells about runs like it."""
         try:
             samples, size = training_part(record.datasets, record.task)
         except UserError:  # of an equation that is not declared here
             return
         if not size:
             return
-        effort = work(samples, size, record.options, self.kind)
-        allowed, taken, digest = record.options.get("epochs"), once(record), record.digest
+        effort = epoch_cost(samples, size, record.options, self.kind)
+        allowed, taken, digest = record.options.get("epochs"), seconds_without_epochs(record), record.digest
         alone = not record.shared_device or digest in self.loads
         for key in _keys(record.model, record.datasets, record.config):
             if taken is not None:
-                self._once[key][digest] = taken / size
+                self._without_epochs[key][digest] = taken / size
             if record.epochs and record.training_seconds is not None and alone:
                 factor = slowdown(self.loads.get(digest, 1.0), self.kind)
                 self._rates[key][digest] = record.training_seconds / record.epochs / effort / factor
@@ -87,6 +92,7 @@ class Rates:
                 self._rates[key] = {"": float(row["seconds"]) / float(row["million"])}
 
     def _median(self, table: Samples, run: AnySpec | Record, default: float, without: str = "-") -> float:
+        """The median over the runs that are most like this one, except the run with the digest ``without``."""
         for key in _keys(run.model, run.datasets, getattr(run, "config", {})):
             if found := [value for digest, value in table.get(key, {}).items() if digest != without]:
                 return statistics.median(found)
@@ -102,18 +108,19 @@ class Rates:
         allowed = getattr(run, "options", {}).get("epochs", 0)
         if getattr(run, "options", {}).get("stop") == 0:  # it never stops early
             return float(allowed)
-        return self._median(self._shares, run, SHARE) * float(allowed)
+        return self._median(self._shares, run, SHARE_OF_EPOCHS) * float(allowed)
 
     def seconds(self, run: AnySpec) -> float:
         """About how long a run takes from the start, alone on its device."""
         if isinstance(run, RunSpec) and run.options["epochs"]:
-            return START + self._per_epoch(run) * self.epochs(run)
-        return START + self._median(self._once, run, ONCE / 10) * volume(run.datasets, run.task)
+            return START_SECONDS + self._per_epoch(run) * self.epochs(run)
+        rate = self._median(self._without_epochs, run, RATE_WITHOUT_EPOCHS)
+        return START_SECONDS + rate * million_numbers(run.datasets, run.task)
 
     def _per_epoch(self, run: RunSpec | Record, without: str = "-") -> float:
         every = [rate for key, rates in self._rates.items() if len(key) == 1 for rate in rates.values()]
         rate = self._median(self._rates, run, statistics.median(every) if every else 1.0, without)
-        return rate * work(*training_part(run.datasets, run.task), run.options, self.kind)
+        return rate * epoch_cost(*training_part(run.datasets, run.task), run.options, self.kind)
 
     def measured_over_estimated(self, record: Record) -> float | None:
         """Measured over estimated seconds of a finished run, the estimate made without its own record.
@@ -124,17 +131,17 @@ class Rates:
             if record.epochs and record.training_seconds:
                 alone = self._per_epoch(record, record.digest) * record.epochs
                 factor = slowdown(self.loads.get(record.digest, 1.0), self.kind)
-                return (START + record.training_seconds) / (START + alone * factor)
-            if (taken := once(record)) is not None and not record.epochs:
-                rate = self._median(self._once, record, ONCE / 10, record.digest)
-                return (START + taken) / (START + rate * volume(record.datasets, record.task))
+                return (START_SECONDS + record.training_seconds) / (START_SECONDS + alone * factor)
+            if (taken := seconds_without_epochs(record)) is not None and not record.epochs:
+                rate = self._median(self._without_epochs, record, RATE_WITHOUT_EPOCHS, record.digest)
+                return (START_SECONDS + taken) / (START_SECONDS + rate * million_numbers(record.datasets, record.task))
         except UserError:  # of an equation that is not declared here
             pass
         return None
 
 
-def once(record: Record) -> float | None:
-    """Seconds that a run without epochs took: to measure a row of reference, or to fit a model."""
+def seconds_without_epochs(record: Record) -> float | None:
+    """Seconds that a run without epochs took, to fit its model or to measure its reference row; None for others."""
     if record.epochs or record.options.get("epochs"):
         return None
     return record.training_seconds if record.model in MODELS else record.measuring_seconds

@@ -20,7 +20,7 @@ from spdebench.training.folder import read_json, write_json
 
 @dataclass(frozen=True, kw_only=True)
 class Campaign:
-    """One ``table NAME --run``."""
+    """What one ``table NAME --run`` asks for; ``only`` are the patterns of its rows."""
 
     tables: tuple[str, ...]
     seeds: int = 3
@@ -37,7 +37,7 @@ class Campaign:
         write_json(Path(runs) / f"campaign-{spec.digest(asdict(self))}.json", asdict(self))
 
     def cells(self, find: Callable[[str], Table] = table, records: Records | None = None) -> list[Cell]:
-        """The numbers that it wants."""
+        """The cells that it wants to fill."""
         which: Edition = "converged" if self.edition == "converged" else "paper"
         return cells_of(map(find, self.tables), self.seeds, which, self.only, records)
 

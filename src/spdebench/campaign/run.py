@@ -22,9 +22,9 @@ from spdebench import engines
 from spdebench.campaign.deadline import FOREVER, Deadline
 from spdebench.campaign.exclusive_timing import reserved_seconds, time_exclusively
 from spdebench.campaign.needs import Needs, RunSettings
-from spdebench.campaign.one_run import Places, RunOutcome, Unit, collect, has_record, work, worker_lost
+from spdebench.campaign.one_run import Places, RunOutcome, Unit, collect, failed_outcome, has_record, make_run
 from spdebench.campaign.plan import Job
-from spdebench.campaign.portable import Exported, export
+from spdebench.campaign.portable import PeriodicExport, export
 from spdebench.campaign.request import Campaign
 from spdebench.data.generate import check_folder, check_where
 from spdebench.errors import UserError
@@ -53,9 +53,10 @@ def fill_missing(
     deadline = Deadline.after(FOREVER if budget is None else budget)
     outcomes: list[RunOutcome] = []
     known = store.read(places.results)
-    exported = None if portable is None else Exported(portable)
+    exported = None if portable is None else PeriodicExport(portable)
 
-    def say(outcome: RunOutcome) -> None:
+    def note(outcome: RunOutcome) -> None:
+        """Keep an outcome, export what there is, and tell the caller."""
         outcomes.append(outcome)
         if outcome.record is not None:
             known[outcome.record.digest] = outcome.record
@@ -68,25 +69,26 @@ def fill_missing(
     if campaign is not None:
         campaign.write(places.runs)
     for job in ready:
-        say(collect(job.spec, places))
+        note(collect(job.spec, places))
     reserve = 0.0 if settings.exclusive else reserved_seconds(todo, known, budget)
     thrifty = budget is not None
     local = settings.engine == "local"
     needs = settings.needs(known, places.devices, seeds_first=local or thrifty, thrifty=thrifty)
 
     def units_of(jobs: Sequence[Job]) -> list[Unit]:
+        """Units whose runs end, or are paused, in time for the measurement of inference times."""
         end = deadline.earlier(reserve)
         return [
             replace(
                 unit,
                 portable=portable is not None,
                 must_end=budget is not None,
-                need=replace(unit.need, start_by=end.steady - unit.seconds),
+                need=replace(unit.need, start_by=end.monotonic - unit.seconds),
             )
             for unit in _units(jobs, places, settings, end, needs)
         ]
 
-    pool = _Campaign(settings, say, units_of, after_pilots)
+    pool = _Pool(settings, note, units_of, after_pilots)
     pool.make(rest if not any(job.pilot for job in ready) else [*rest, *after_pilots()])
     time_exclusively([*todo, *pool.joined], places.runs, places.results, places.devices, settings.engine, deadline)
     if portable is not None:
@@ -125,7 +127,7 @@ def _ready_and_rest(todo: Sequence[Job], places: Places) -> tuple[list[Job], lis
 
 
 def _units(rest: Sequence[Job], places: Places, settings: RunSettings, deadline: Deadline, needs: Needs) -> list[Unit]:
-    """In the order in which they start; several devices take turns."""
+    """The units of jobs, in the order in which they start; several devices take turns."""
     devices, there = places.devices, places.absolute()
     return [
         Unit(
@@ -147,36 +149,37 @@ def _units(rest: Sequence[Job], places: Places, settings: RunSettings, deadline:
     ]
 
 
-class _Campaign:
-    """Units that are made in one pool, those that have been put off, and those that pilots have made possible."""
+class _Pool:
+    """Makes units with an engine, also those that were put off and those that are possible when pilots have ended."""
 
     def __init__(
         self,
         settings: RunSettings,
-        say: Report,
+        note: Report,
         units_of: Callable[[Sequence[Job]], list[Unit]],
         after_pilots: Callable[[], Sequence[Job]],
     ) -> None:
-        self.settings, self.say, self.units_of, self.after_pilots = settings, say, units_of, after_pilots
+        self.settings, self.note, self.units_of, self.after_pilots = settings, note, units_of, after_pilots
         self.units: dict[str, Unit] = {}
-        self.joined: list[Job] = []  # that pilots have made possible
-        self.put_off: list[Unit] = []
-        self.busy: list[Unit] = []
-        self.pilot_ended = False
+        self.joined: list[Job] = []  # jobs that became possible when pilots had ended
+        self.put_off: list[Unit] = []  # units that cannot end before the deadline: they start after all others
+        self.busy: list[Unit] = []  # units that another process is making
+        self.pilot_ended = False  # whether a pilot has ended since `after_pilots` was asked last
 
     def make(self, rest: Sequence[Job]) -> None:
         """Make the runs; at last those that another process was making are waited for."""
         self._run(self._new(rest))
-        self._run([replace(unit, patient=True, must_end=False) for unit in self.busy])
+        self._run([replace(unit, wait_for_others=True, must_end=False) for unit in self.busy])
 
     def _run(self, units: Sequence[Unit]) -> None:
+        """Make units and what becomes possible meanwhile."""
         results = engines.run(
-            work,
+            make_run,
             units,
             self.settings.workers,
             engine=self.settings.engine,
             needs=lambda unit: unit.need,
-            lost=worker_lost,
+            lost=failed_outcome,
             more=self._more,
         )
         with closing(results):
@@ -184,11 +187,13 @@ class _Campaign:
                 self._take(outcome)
 
     def _new(self, jobs: Sequence[Job]) -> list[Unit]:
+        """The units of jobs that are not done and have no unit yet."""
         new = self.units_of([job for job in jobs if job.status != "done" and job.spec.name not in self.units])
         self.units |= {unit.spec.name: unit for unit in new}
         return new
 
     def _take(self, outcome: RunOutcome) -> None:
+        """Note the outcome of a unit, or put the unit off."""
         unit = self.units[outcome.name]
         if outcome.state == "busy":
             self.busy.append(unit)
@@ -197,10 +202,10 @@ class _Campaign:
             self.put_off.append(replace(unit, must_end=False, need=replace(unit.need, rank=rank)))
         else:
             self.pilot_ended |= unit.pilot
-            self.say(outcome)
+            self.note(outcome)
 
     def _more(self) -> list[Unit]:
-        """What has become possible since the last result."""
+        """Units that were put off or have become possible since the last result."""
         found, self.put_off = self.put_off, []
         if self.pilot_ended:
             self.pilot_ended = False
@@ -210,6 +215,7 @@ class _Campaign:
 
 
 def _check_budget(rest: Sequence[Job], budget: float) -> None:
+    """Raise an error if the budget is shorter than the shortest of these runs."""
     least = min(rest, key=lambda j: j.seconds)
     if budget < least.seconds:
         raise UserError(

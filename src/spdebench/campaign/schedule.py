@@ -95,5 +95,5 @@ def schedule_facts(
         ],
         "published": sum(isinstance(number, int) for number in first),
         "rows": sum(not isinstance(number, int) for number in first),
-        "together": settings.together,
+        "together": settings.at_once_text,
     }

@@ -17,9 +17,10 @@ from spdebench.campaign.effort import step_numbers
 from spdebench.errors import UserError
 from spdebench.paper.base import AnySpec
 from spdebench.records import Record, Records
+from spdebench.training.provenance import device_type
 
 MEASURED_STEP = 0.13056  # million numbers of a step of `bench train`: 20 samples x 51 frames x 128 points
-MEASURED: Mapping[str, float] = {
+MEASURED_SHARES: Mapping[str, float] = {
     "deeponet": 0.58,
     "dlr-net": 0.67,
     "fno": 0.82,
@@ -33,9 +34,9 @@ MEASURED: Mapping[str, float] = {
     "nspde-s": 0.56,
     "wno": 0.75,
 }
-"""Share of an H200 that a run of each model uses in such steps: the columns together / alone of `bench train`, which is
-how much of a run's time alone eight runs at once need for each of them. (flow-fno has the layers of fno.)"""
-OTHER = 0.7  # share of models that were not measured
+"""Share of an H200 that a run of each model uses in such steps: the columns together / alone of `bench train`, the time
+per epoch and run of eight simultaneous runs over that of a run alone. (flow-fno has the layers of fno.)"""
+UNMEASURED_SHARE = 0.7  # share of models that were not measured
 FULL_LOAD = 2.5  # sum of shares up to which runs start on a GPU: more gain nothing, and all take longer
 SMALL_KERNELS = 0.45  # a run with a smaller share waits most of the time for small kernels to start
 
@@ -45,7 +46,7 @@ def gpu_share(run: AnySpec | Record) -> float:
     options: Mapping[str, object] = getattr(run, "options", {})
     if not options.get("epochs"):
         return 0.0
-    measured = MEASURED.get(run.model, OTHER)
+    measured = MEASURED_SHARES.get(run.model, UNMEASURED_SHARE)
     latency = MEASURED_STEP * (1 / measured - 1)
     try:
         numbers = step_numbers(run.datasets, run.task, options)
@@ -69,7 +70,7 @@ def slowdown(load: float, device: str = "cuda") -> float:
 
     `benchmarks/estimates.py` compares it with all records of an H200. On processors runs do not share a core.
     """
-    return max(1.0, load) if device.startswith("cuda") else 1.0
+    return max(1.0, load) if device_type(device) == "cuda" else 1.0
 
 
 def loads(records: Records) -> dict[str, float]:
@@ -101,6 +102,6 @@ def _by_device(records: Iterable[Record]) -> dict[str, list[Record]]:
 
 
 def _interval(record: Record) -> tuple[float, float]:
-    """Start and end of the work that the record tells, in seconds."""
+    """Start and end of a run, in seconds since 1970, from the times in its record."""
     start = datetime.fromisoformat(record.provenance.started or "").timestamp()
     return start, start + (record.training_seconds or 0.0) + (record.measuring_seconds or 0.0)

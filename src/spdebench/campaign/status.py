@@ -50,7 +50,7 @@ class CampaignStatus:
 
     @property
     def side_by_side(self) -> int:
-        return max(1, len(chosen(self.runs, "running")))
+        return max(1, len(in_state(self.runs, "running")))
 
     @property
     def seconds(self) -> float:
@@ -72,13 +72,13 @@ class CampaignStatus:
         }
 
 
-def chosen(runs: Iterable[RunState], state: State) -> list[RunState]:
+def in_state(runs: Iterable[RunState], state: State) -> list[RunState]:
     return [run for run in runs if run.state == state]
 
 
 def _row(name: str, runs: Sequence[RunState]) -> dict[str, Any]:
     states: tuple[State, ...] = ("done", "running", "failed", "left")
-    counts: dict[str, int] = {state: len(chosen(runs, state)) for state in states}
+    counts: dict[str, int] = {state: len(in_state(runs, state)) for state in states}
     return {"table": name, "runs": len(runs), **counts, "seconds": sum(run.seconds for run in runs)}
 
 

@@ -26,7 +26,7 @@ def status(
 
     The work of 'table --run', 'train' and 'generate' is shown; nothing is changed.
     """
-    from spdebench.campaign.status import chosen
+    from spdebench.campaign.status import in_state
     from spdebench.campaign.status import status as look
     from spdebench.paper.catalogue import table as find
 
@@ -40,9 +40,9 @@ def status(
     if found.runs:
         rows = found.rows()
         print_table([{k: v for k, v in r.items() if k != "seconds"} | {"time": duration(r["seconds"])} for r in rows])
-    for run in chosen(found.runs, "running"):
+    for run in in_state(found.runs, "running"):
         typer.echo(one_line(f"running  {_running(run)}"))
-    for run in chosen(found.runs, "failed"):
+    for run in in_state(found.runs, "failed"):
         typer.echo(one_line(f"failed   {run.name}: {run.reason}"))
     for making in found.making:
         typer.echo(one_line(f"data     {_making(making)}"))

@@ -20,7 +20,7 @@ from spdebench.registry import command
 
 if TYPE_CHECKING:
     from spdebench.campaign import plan
-    from spdebench.campaign.needs import RunSettings
+    from spdebench.campaign.needs import Needs, RunSettings
     from spdebench.campaign.one_run import Places, RunOutcome
     from spdebench.campaign.request import Campaign
     from spdebench.paper.base import Edition, Table
@@ -103,14 +103,14 @@ def table(
     if not plan_only and not run:
         _show(chosen, known, seeds, which, only, format, as_json)
         return
-    kept = plan.cells_of(chosen, seeds, which, only, known)
+    kept, needs = plan.cells_of(chosen, seeds, which, only, known), settings.needs(known, devices)
     seconds = plan.seconds_of(budget) if budget else None
     if plan_only:
         jobs_left = plan.jobs(kept, known, runs, devices[0])
         later = plan.waiting(kept, known, runs, devices[0])
         facts = plan.overview(kept, jobs_left, data, [each.job for each in later])
         if facts["total"]["seconds"] > LONG:
-            facts["shorter"] = plan.shorter(kept, known, runs, device)
+            facts["shorter"] = plan.shorter_requests(kept, known, runs, device)
         if seconds is not None:
             facts["schedule"] = schedule_facts(jobs_left, known, settings, devices, seconds, later)
         if as_json:
@@ -118,9 +118,8 @@ def table(
             published = [p for p in plan.published_status(cells, known) if p["table"] in {t.source for t in chosen}]
             print_json(facts | {"published": published})
         else:
-            needs = settings.needs(known, devices)
             left = [each for each in jobs_left if each.status != "done"]
-            _say_plan(facts, data, needs.in_all(left, devices, settings.workers or 1), settings.together)
+            _say_plan(facts, data, needs.total_seconds(left, devices, settings.workers or 1), settings.at_once_text)
         return
     places = Places(str(data), str(runs), str(results or store.FOLDER), devices)
     names = tuple(each.name for each in chosen)
@@ -133,7 +132,7 @@ def table(
         return plan.jobs(plan.cells_of(tuned, seeds, which, only, now), now, runs, devices[0])
 
     waits = len(plan.waiting(kept, known, runs, devices[0]))
-    outcomes = _run(todo, waits, after_pilots, places, settings, campaign, seconds, as_json, portable)
+    outcomes = _run(todo, waits, after_pilots, places, settings, needs, campaign, seconds, as_json, portable)
     if name != "all" and not as_json:
         _show(chosen, store.known(results), seeds, which, only, format, False)
     if any(o.state in ("failed", "unrecorded") for o in outcomes):
@@ -192,7 +191,7 @@ def _show(
         typer.echo(out, nl=format != "csv" and k + 1 < len(filled))
 
 
-def _say_plan(facts: dict[str, Any], data: Path, in_all: float, together: str) -> None:
+def _say_plan(facts: dict[str, Any], data: Path, total: float, at_once: str) -> None:
     rows = [*facts["tables"], facts["total"]]
     print_table([{k: v for k, v in row.items() if k != "seconds"} | {"time": duration(row["seconds"])} for row in rows])
     if len(facts["tables"]) > 1:
@@ -202,7 +201,7 @@ def _say_plan(facts: dict[str, Any], data: Path, in_all: float, together: str) -
     if missing := len(facts["datasets"]["missing"]):
         typer.echo(f"{missing} datasets must be generated first, about {size(facts['datasets']['bytes'])} in {data}")
     if left := facts["total"]["seconds"]:
-        aside = f" ({duration(in_all)} with {together})" if together else ""
+        aside = f" ({duration(total)} with {at_once})" if at_once else ""
         typer.echo(f"about {duration(left)} are left{aside}; next: the same command with --run instead of --plan")
     if facts.get("shorter"):
         typer.echo("too long for this machine? The same command with")
@@ -232,6 +231,7 @@ def _run(
     after_pilots: Callable[[], list[plan.Job]],
     places: Places,
     settings: RunSettings,
+    needs: Needs,
     campaign: Campaign,
     budget: float | None,
     as_json: bool,
@@ -244,10 +244,9 @@ def _run(
     left = [j for j in todo if j.status != "done"]
     if not as_json:
         within = f", at most {duration(budget)} now" if budget else ""
-        needs = settings.needs({}, places.devices)
         workers = settings.workers or 1
-        cost = duration(needs.in_all(left, places.devices, workers))
-        sharing = f" with {settings.together}" if settings.together else ""
+        cost = duration(needs.total_seconds(left, places.devices, workers))
+        sharing = f" with {settings.at_once_text}" if settings.at_once_text else ""
         typer.echo(f"{len(todo) - len(left)} runs are done, {len(left)} to make, about {cost}{sharing}{within}")
         if waits:
             typer.echo(f"{waits} runs wait for pilots, which choose their learning rate")

@@ -11,6 +11,7 @@ from spdebench.records.solver_times import large_batches, networks_over_solver
 from spdebench.solvers import simulate
 from spdebench.tasks import Batch, default_setting
 from spdebench.timing import best_of
+from spdebench.training.provenance import device_type
 from spdebench.training.solver_row import BATCH, SOLVER, solver_time
 
 LARGE = {"cpu": 2000, "cuda": 100_000}
@@ -58,7 +59,7 @@ def _recorded(given: Sources, equation: str, device: str) -> tuple[float, list[f
 
 def networks_here(device: str) -> dict[str, float]:
     """Time of a network over that of the solver for phi41 at a large batch, u0 and dw on the device, no training."""
-    kind = device.partition(":")[0]
+    kind = device_type(device)
     eq = Phi41(sigma=0.1, truncation=128, edition="paper")
     paths = simulate(eq, 0, range(BATCH), device=device)
 

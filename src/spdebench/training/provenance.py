@@ -30,6 +30,11 @@ def now() -> str:
     return datetime.now(UTC).isoformat(timespec="seconds")
 
 
+def device_type(device: str) -> str:
+    """``cuda`` or ``cpu``, from a device (``cuda:1``) or from its text in a record (``cuda: NVIDIA H200``)."""
+    return device.partition(":")[0]
+
+
 def device_name(device: torch.device | str) -> str:
     """``cuda: NVIDIA H200``, or ``cpu`` with the model of the processor if it is known."""
     chosen = torch.device(device)

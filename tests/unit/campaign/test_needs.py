@@ -21,7 +21,7 @@ def jobs(tmp_path):
 def test_memory_comes_from_runs_of_the_same_kind(jobs):
     job = next(j for j in jobs if j.spec.model == "deeponet")
     guess = Needs({}).of(job, "cpu")
-    assert guess.memory > module.PROCESS and guess.gpus == 0 and guess.seconds == job.seconds
+    assert guess.memory > module.PROCESS_BYTES and guess.gpus == 0 and guess.seconds == job.seconds
     known = {str(k): made_up(job.spec, 0.1, peak_memory_mb=peak) for k, peak in enumerate((900.0, 1000.0, 5000.0))}
     assert Needs(known).of(job, "cpu").memory == pytest.approx(1.2e9)  # the median and a margin
     other = next(j for j in jobs if j.spec.model == "mean")
@@ -83,7 +83,7 @@ def test_runs_fill_a_gpu_by_the_share_that_they_use(jobs, monkeypatch):
     large = needs.of(job, "cuda")
     assert large.gpus == pytest.approx(1 / 3) and large.kind == "large kernels"
     assert needs.seconds(job, "cuda") == pytest.approx(2.4 * job.seconds)
-    assert needs.in_all([job] * 3, ["cuda"], 12) == pytest.approx(2.4 * job.seconds)
+    assert needs.total_seconds([job] * 3, ["cuda"], 12) == pytest.approx(2.4 * job.seconds)
     assert Needs({}, 12).of(job, "cuda").kind == ""  # a number of runs was asked for: nothing else counts
     monkeypatch.setattr(module, "gpu_share", lambda run: 0.2)
     needs = Needs({}, 12, by_load=True)

@@ -94,7 +94,7 @@ def test_a_slow_export_is_not_repeated_at_once(tmp_path, monkeypatch):
 
     monkeypatch.setattr(portable, "export", export)
     monkeypatch.setattr(portable.time, "monotonic", lambda: clock[0])
-    exported = portable.Exported(tmp_path)
+    exported = portable.PeriodicExport(tmp_path)
     for moment in (100.0, 103.0, 119.0, 121.0):
         clock[0] = moment
         exported.update({}, tmp_path)
@@ -128,11 +128,11 @@ def test_a_large_model_only_starts_if_it_can_end(tmp_path, monkeypatch):
     (job,) = todo(plan.only(tiny_table().cells(1), "deeponet")[:1], where)
     unit = one_run.Unit(job.spec, {}, where, "cpu", Deadline.after(50), seconds=60.0, portable=True)
     monkeypatch.setattr(one_run, "_make", lambda unit: (_ for _ in ()).throw(UserError("it started")))
-    assert one_run.work(unit).message == "it started"  # small: its checkpoint can be carried on
+    assert one_run.make_run(unit).message == "it started"  # small: its checkpoint can be carried on
     monkeypatch.setattr(one_run, "SMALL_MODEL", 10)
-    assert one_run.work(unit).state == "left"
-    assert one_run.work(dataclasses.replace(unit, seconds=40.0)).message == "it started"
-    assert one_run.work(dataclasses.replace(unit, portable=False)).message == "it started"
+    assert one_run.make_run(unit).state == "left"
+    assert one_run.make_run(dataclasses.replace(unit, seconds=40.0)).message == "it started"
+    assert one_run.make_run(dataclasses.replace(unit, portable=False)).message == "it started"
 
 
 def test_a_budget_is_scheduled_by_numbers_per_second(tmp_path, monkeypatch):

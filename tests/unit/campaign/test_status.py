@@ -16,7 +16,7 @@ from spdebench.campaign.deadline import Deadline
 from spdebench.campaign.one_run import Places
 from spdebench.campaign.request import Campaign, campaigns
 from spdebench.campaign.run import fill_missing
-from spdebench.campaign.status import chosen, status
+from spdebench.campaign.status import in_state, status
 from spdebench.cli.main import main
 from spdebench.data.generation_status import unfinished_datasets
 from spdebench.errors import UserError
@@ -44,16 +44,16 @@ def go(where: Places, only: str):
 
 def test_done_failed_left_and_the_reason_goes_with_the_failure(where, monkeypatch, capsys):
     assert look(where).runs == [] == look(where).making
-    real = one_run._trained
+    real = one_run._train
 
     def diverges(spec, unit):
         raise UserError("it diverged at epoch 2")
 
-    monkeypatch.setattr(one_run, "_trained", diverges)
+    monkeypatch.setattr(one_run, "_train", diverges)
     assert {o.state for o in go(where, "mean")} == {"failed"}
     found = look(where)
     assert [(r["table"], r["runs"], r["done"], r["failed"], r["left"]) for r in found.rows()] == [("tiny", 4, 0, 2, 2)]
-    assert {r.reason for r in chosen(found.runs, "failed")} == {"it diverged at epoch 2"}
+    assert {r.reason for r in in_state(found.runs, "failed")} == {"it diverged at epoch 2"}
     assert found.seconds > 0
     monkeypatch.setattr(catalogue, "table", lambda name: tiny_table())
     words = ["--runs", where.runs, "--results", where.results, "--data", where.data]
@@ -61,10 +61,10 @@ def test_done_failed_left_and_the_reason_goes_with_the_failure(where, monkeypatc
         main(["status", *words])
     out = capsys.readouterr().out
     assert not caught.value.code and out.count("it diverged at epoch 2") == 2 and "with 1 simultaneous runs" in out
-    monkeypatch.setattr(one_run, "_trained", real)
+    monkeypatch.setattr(one_run, "_train", real)
     assert {o.state for o in go(where, "mean")} == {"added"}
     found = look(where)
-    assert len(chosen(found.runs, "done")) == 2 and not chosen(found.runs, "failed")
+    assert len(in_state(found.runs, "done")) == 2 and not in_state(found.runs, "failed")
     with pytest.raises(SystemExit):
         main(["status", "--json", *words])
     facts = json.loads(capsys.readouterr().out)
@@ -95,7 +95,7 @@ def slow(fit):
 Fit.run_epoch = slow
 places = one_run.Places(*sys.argv[1:4])
 job = plan.jobs(plan.only(tiny_table().cells(1), "deeponet")[1:2], {}, places.runs)[0]
-print(one_run.work(one_run.Unit(job.spec, {}, places, "cpu", Deadline.after(600))).state, flush=True)
+print(one_run.make_run(one_run.Unit(job.spec, {}, places, "cpu", Deadline.after(600))).state, flush=True)
 """
 
 
@@ -107,17 +107,17 @@ def test_running_is_seen_with_its_epoch_and_left_to_its_process(where):
         stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, cwd=Path(__file__).parents[2],
     )  # fmt: skip
     assert child.stdout.readline() == "two\n"
-    (running,) = chosen(look(where).runs, "running")
+    (running,) = in_state(look(where).runs, "running")
     assert (running.epoch, running.epochs) == (2, 3) and f"process {child.pid} on" in running.holder
     jobs = plan.jobs(plan.only(tiny_table().cells(1), "deeponet")[1:2], {}, where.runs)
     unit = one_run.Unit(jobs[0].spec, {}, where, "cpu", Deadline.after(600))
-    assert one_run.work(unit).state == "busy"
+    assert one_run.make_run(unit).state == "busy"
     child.stdin.write("\n")
     child.stdin.close()
     assert child.stdout.readline() == "added\n" and child.wait(120) == 0
-    assert one_run.work(unit).state == "known"  # and nothing is doubled
+    assert one_run.make_run(unit).state == "known"  # and nothing is doubled
     assert len(records.read(where.results)) == 1
-    assert [r.name for r in chosen(look(where).runs, "done")] == [running.name]
+    assert [r.name for r in in_state(look(where).runs, "done")] == [running.name]
 
 
 def test_data_in_the_making(tmp_path, monkeypatch):
@@ -143,7 +143,7 @@ def test_a_clock_that_jumps_moves_no_deadline(monkeypatch):
     deadline = Deadline.after(10_000.0)
     monkeypatch.setattr(time, "time", lambda: 4e9)  # a century on
     assert 9_000 < deadline.left <= 10_000
-    elsewhere = Deadline(10_000.0, deadline.steady, deadline.wall, "another machine")
+    elsewhere = Deadline(10_000.0, deadline.monotonic, deadline.wall, "another machine")
     assert elsewhere.left < 0  # it pauses, which loses nothing
     monkeypatch.setattr(time, "time", lambda: 0.0)
     assert 9_000 < deadline.left <= 10_000 and elsewhere.left == 10_000  # and never grows beyond the budget

@@ -13,8 +13,8 @@ import pytest
 from estimates import ratios
 from measure_rates import cases
 from spdebench.campaign import plan, sharing
-from spdebench.campaign.effort import STEP, step_numbers, training_part, volume, work
-from spdebench.campaign.rates import START, Rates
+from spdebench.campaign.effort import STEP_START, epoch_cost, million_numbers, step_numbers, training_part
+from spdebench.campaign.rates import START_SECONDS, Rates
 from spdebench.campaign.sharing import gpu_share, loads, slowdown
 from spdebench.errors import UserError
 from spdebench.models import MODELS
@@ -44,7 +44,11 @@ def test_options_of_a_forged_record_do_not_stop_the_plan(tiny, value):
     forged = dataclasses.replace(record, options={**record.options, **energy})
     assert plan.jobs(tiny.cells(1), {record.digest: forged}, device="cuda")
     assert plan.jobs(tiny.cells(1), {record.digest: forged})
-    assert work(100, 1.0, energy, "cuda") == work(100, 1.0, {"loss": "energy"}, "cuda") == 2 * (1 + 5 * STEP)
+    assert (
+        epoch_cost(100, 1.0, energy, "cuda")
+        == epoch_cost(100, 1.0, {"loss": "energy"}, "cuda")
+        == 2 * (1 + 5 * STEP_START)
+    )
 
 
 def test_states(tiny, tmp_path):
@@ -75,22 +79,22 @@ def test_cost_is_measured(tiny):
     """Twice the data, twice the time; the rate and the number of epochs are those of finished runs."""
     cells = plan.only(tiny.cells(1), "deeponet")
     one, other = (j.spec for j in plan.jobs(cells, {}))
-    size = volume(one.datasets, one.task)
+    size = million_numbers(one.datasets, one.task)
     assert size == pytest.approx(28 * 11 * 16 / 1e6)
     record = made_up(one, 0.1, epochs=2, training_seconds=10.0)  # 2 of 3 epochs
     rates = Rates({one.digest: record}, "cpu")
-    assert rates.seconds(other) == pytest.approx(START + 10.0)
+    assert rates.seconds(other) == pytest.approx(START_SECONDS + 10.0)
     assert rates.epochs(other) == pytest.approx(2.0)
-    assert Rates({one.digest: record}, "cuda").seconds(other) != pytest.approx(START + 10.0)
+    assert Rates({one.digest: record}, "cuda").seconds(other) != pytest.approx(START_SECONDS + 10.0)
 
 
 def test_every_model_of_the_bank_has_a_committed_rate():
-    from spdebench.campaign.rates import _committed
+    from spdebench.campaign.rates import _rates_of_the_package
     from spdebench.paper.catalogue import TABLES
 
     wanted = {w.model for t in TABLES for w in t.wants if plan.is_trained(w.model)}
     for device in ("cpu", "cuda"):
-        assert wanted <= {row["model"] for row in _committed() if row["device"] == device}
+        assert wanted <= {row["model"] for row in _rates_of_the_package() if row["device"] == device}
 
 
 def test_a_committed_rate_holds_for_its_configuration(tiny, monkeypatch):
@@ -98,10 +102,10 @@ def test_a_committed_rate_holds_for_its_configuration(tiny, monkeypatch):
     wide = dataclasses.replace(one, config={**one.config, "width": 1024})
     row = {"model": "deeponet", "equation": one.equation, "device": "cpu", "million": "1"}
     rows = [row | {"seconds": "2", "config": ""}, row | {"seconds": "20", "config": canonical_json(wide.config)}]
-    monkeypatch.setattr("spdebench.campaign.rates._committed", lambda: rows)
+    monkeypatch.setattr("spdebench.campaign.rates._rates_of_the_package", lambda: rows)
     rates = Rates({}, "cpu")
-    assert rates.seconds(wide) - START == pytest.approx(10 * (rates.seconds(one) - START))
-    monkeypatch.setattr("spdebench.campaign.rates._committed", lambda: rows[1:])
+    assert rates.seconds(wide) - START_SECONDS == pytest.approx(10 * (rates.seconds(one) - START_SECONDS))
+    monkeypatch.setattr("spdebench.campaign.rates._rates_of_the_package", lambda: rows[1:])
     assert Rates({}, "cpu").seconds(one) == pytest.approx(rates.seconds(wide))  # better than nothing
 
 
@@ -161,7 +165,7 @@ def test_runs_that_shared_a_device_count_for_epochs_but_not_for_rates(tiny):
     record = made_up(one, 0.1, epochs=2, training_seconds=1e6, shared_device=True)
     rates, none = Rates({one.digest: record}, "cpu"), Rates({}, "cpu")
     assert rates.epochs(one) == pytest.approx(2.0)
-    found, wanted = ((r.seconds(one) - START) / r.epochs(one) for r in (rates, none))
+    found, wanted = ((r.seconds(one) - START_SECONDS) / r.epochs(one) for r in (rates, none))
     assert found == pytest.approx(wanted)
 
 
@@ -183,20 +187,22 @@ def test_runs_that_shared_a_gpu_count_with_their_time_alone(tiny, monkeypatch):
     alone = {third.digest: on_gpu(third, "11:00:00", 30.0 / slowdown(2))}
     ratio = Rates(shared | alone, "cuda").measured_over_estimated(shared[other.digest])
     rates = sorted([60.0 / slowdown(1.5), 30.0 / slowdown(2)])  # of the two that it is compared with
-    assert ratio == pytest.approx((START + 30.0) / (START + slowdown(2) * sum(rates) / 2))
+    assert ratio == pytest.approx((START_SECONDS + 30.0) / (START_SECONDS + slowdown(2) * sum(rates) / 2))
 
 
 def test_the_share_of_a_gpu_follows_from_the_size_of_a_step(tiny):
     """v / (v + l) with the l of the model: as measured at the measured size, and near 0 for tiny steps."""
     run = plan.jobs(plan.only(tiny.cells(1), "deeponet"), {})[0].spec
     numbers = step_numbers(run.datasets, run.task, run.options)
-    latency = sharing.MEASURED_STEP * (1 / sharing.MEASURED["deeponet"] - 1)
+    latency = sharing.MEASURED_STEP * (1 / sharing.MEASURED_SHARES["deeponet"] - 1)
     assert gpu_share(run) == pytest.approx(numbers / (numbers + latency)) and gpu_share(run) < 0.1
-    assert sharing.MEASURED_STEP / (sharing.MEASURED_STEP + latency) == pytest.approx(sharing.MEASURED["deeponet"])
+    assert sharing.MEASURED_STEP / (sharing.MEASURED_STEP + latency) == pytest.approx(
+        sharing.MEASURED_SHARES["deeponet"]
+    )
     assert sharing.kernel_kind(gpu_share(run)) == "small kernels"
     mean = plan.jobs(plan.only(tiny.cells(1), "mean"), {})[0].spec
     assert gpu_share(mean) == 0 and sharing.kernel_kind(0) == ""
-    assert set(sharing.MEASURED) == {name for name in MODELS if MODELS[name].trainable}
+    assert set(sharing.MEASURED_SHARES) == {name for name in MODELS if MODELS[name].trainable}
 
 
 def test_shares_of_a_gpu_are_those_that_were_measured():
@@ -204,7 +210,7 @@ def test_shares_of_a_gpu_are_those_that_were_measured():
     with (ROOT / "benchmarks" / "results" / "train-h200.csv").open(newline="") as file:
         found = {row["model"]: float(row["together"]) / float(row["alone"]) for row in csv.DictReader(file)}
     found["flow-fno"] = found["fno"]
-    assert {name: pytest.approx(share, abs=0.005) for name, share in found.items()} == dict(sharing.MEASURED)
+    assert {name: pytest.approx(share, abs=0.005) for name, share in found.items()} == dict(sharing.MEASURED_SHARES)
 
 
 def test_twice_the_load_takes_twice_as_long():
@@ -216,9 +222,11 @@ def test_on_a_gpu_steps_cost_time_and_not_only_numbers(tiny):
     run = plan.jobs(plan.only(tiny.cells(1), "deeponet"), {})[0].spec
     samples, numbers = training_part(run.datasets, run.task)
     assert (samples, numbers) == (28, pytest.approx(28 * 11 * 16 / 1e6))
-    assert work(samples, numbers, {"batch": 20}, "cpu") == numbers
-    assert work(samples, numbers, {"batch": 20}, "cuda:1") == pytest.approx(numbers + 2 * STEP)
-    assert work(samples, numbers, {"batch": 1, "loss": "energy", "draws": 3}, "cuda") == 3 * (numbers + 28 * STEP)
+    assert epoch_cost(samples, numbers, {"batch": 20}, "cpu") == numbers
+    assert epoch_cost(samples, numbers, {"batch": 20}, "cuda:1") == pytest.approx(numbers + 2 * STEP_START)
+    assert epoch_cost(samples, numbers, {"batch": 1, "loss": "energy", "draws": 3}, "cuda") == 3 * (
+        numbers + 28 * STEP_START
+    )
 
 
 @pytest.mark.parametrize("device", ["cuda", "cpu"])
@@ -232,9 +240,9 @@ def test_half_of_the_recorded_runs_took_the_estimated_time_within_a_factor_of_tw
 def test_a_long_plan_names_requests_that_take_less():
     cells = plan.cells_of([table("phi41-periodic")], 3, "paper", "fno,mean")
     whole = sum(job.seconds for job in plan.jobs(cells, {}))
-    found = plan.shorter(cells, {}, "runs", "cpu")
+    found = plan.shorter_requests(cells, {}, "runs", "cpu")
     assert set(found) == {"--device cuda", "--seeds 1", "--only mean"}
     assert all(0 < seconds < whole for seconds in found.values())
     one = plan.cells_of([table("phi41-periodic")], 1, "paper", "fno,mean")
     assert found["--seeds 1"] == pytest.approx(sum(job.seconds for job in plan.jobs(one, {})))
-    assert plan.shorter(cells, {}, "runs", "cuda") == {}
+    assert plan.shorter_requests(cells, {}, "runs", "cuda") == {}

@@ -135,7 +135,7 @@ def test_before_its_budget_ends_a_run_writes_what_it_has(whole, tmp_path, monkey
     left = iter((600.0, 600.0, 1.0))  # before the run, after its first epoch, after its second
     deadline = type("Clock", (), {"seconds": FOREVER, "left": property(lambda self: next(left))})()
     unit = one_run.Unit(todo(cells, where)[0].spec, {}, where, "cpu", deadline)
-    assert one_run.work(unit).state == "paused"
+    assert one_run.make_run(unit).state == "paused"
     state = checkpoints.load(next((tmp_path / "runs").glob("*/last.safetensors")), unit.spec.digest)
     assert state["epoch"] == 2
     (outcome,) = fill_missing(todo(cells, where), where)
@@ -158,7 +158,7 @@ def test_after_the_deadline_nothing_is_started(whole, tmp_path):
     where = places(tmp_path)
     cells = plan.only(tiny_table().cells(1), "deeponet")
     unit = one_run.Unit(todo(cells, where)[0].spec, {}, where, "cpu", Deadline.after(-1))
-    assert one_run.work(unit).state == "left" and not (tmp_path / "runs").exists()
+    assert one_run.make_run(unit).state == "left" and not (tmp_path / "runs").exists()
 
 
 def test_a_budget_too_small_is_one_line(tmp_path):
@@ -199,7 +199,7 @@ def test_one_failure_stops_nothing_else(whole, tmp_path, monkeypatch, capfd):
     where = places(tmp_path)
     shutil.copytree(whole[0] / "data", where.data)
     cells = plan.only(tiny_table().cells(1), "mean")
-    real = one_run._trained
+    real = one_run._train
     broken = iter([UserError("it diverged"), ValueError("a fault")])
 
     def some(spec, unit):
@@ -207,7 +207,7 @@ def test_one_failure_stops_nothing_else(whole, tmp_path, monkeypatch, capfd):
             raise error
         return real(spec, unit)
 
-    monkeypatch.setattr(one_run, "_trained", some)
+    monkeypatch.setattr(one_run, "_train", some)
     outcomes = fill_missing(todo(cells, where), where)
     assert [(o.state, o.message) for o in outcomes] == [("failed", "it diverged"), ("failed", "ValueError: a fault")]
     assert "Traceback" in capfd.readouterr().err  # the fault, not the user's mistake
@@ -299,8 +299,8 @@ def test_a_mixture_is_trained_together_and_tested_apart(whole, tmp_path):
 
 def test_data_are_made_once_between_processes(tmp_path):
     spec = tiny_table().wants[0].data[0].spec()
-    made = one_run.ensure(spec, str(tmp_path), "cpu")
-    assert made == one_run.ensure(spec, str(tmp_path), "cpu") == generate(spec.equation, n=spec.n, out=tmp_path)
+    made = one_run.ensure_dataset(spec, str(tmp_path), "cpu")
+    assert made == one_run.ensure_dataset(spec, str(tmp_path), "cpu") == generate(spec.equation, n=spec.n, out=tmp_path)
     assert [p.name for p in tmp_path.iterdir()] == [spec.file_name]
 
 
@@ -313,7 +313,7 @@ def test_force_reaches_the_chunks_of_data(tmp_path, monkeypatch):
     with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
         patch.setattr(making, "made_with", lambda device: made_with(device) | {"spdebench": "0.0.9"})
         patch.setattr(making, "assemble", interrupted)
-        one_run.ensure(dataset, where.data, "cpu")
+        one_run.ensure_dataset(dataset, where.data, "cpu")
     (refused,) = fill_missing(jobs, where)
     assert refused.state == "failed" and "were made with spdebench 0.0.9" in refused.message
     (outcome,) = fill_missing(jobs, where, RunSettings(force=True))

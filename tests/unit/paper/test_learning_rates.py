@@ -10,7 +10,7 @@ from tests.tiny_tables import made_up, tiny_table
 
 from spdebench.campaign import plan
 from spdebench.campaign.one_run import Places
-from spdebench.campaign.rates import ONCE
+from spdebench.campaign.rates import SCORING_SECONDS
 from spdebench.campaign.run import fill_missing
 from spdebench.paper import base, fill
 from spdebench.paper.base import PILOT_EPOCHS, Table
@@ -79,7 +79,9 @@ def test_pilots_cost_what_comes_after_them_too(tuned):
     (three,) = {job.chain for job in pilots if job.spec in cell.pilots}
     (run,) = {w.job.seconds for w in plan.waiting(cells, {}) if w.job.spec in cell.runs}
     shifts = sum(1 for c in cells if c.shift is not None and c.runs == cell.runs)
-    assert three == pytest.approx(sum(j.seconds for j in pilots if j.spec in cell.pilots) + run - ONCE * shifts)
+    assert three == pytest.approx(
+        sum(j.seconds for j in pilots if j.spec in cell.pilots) + run - SCORING_SECONDS * shifts
+    )
     groups = list(dict.fromkeys(c.group for c in cells))
     for job in pilots:
         assert job.group == min(groups.index(c.group) for c in cells if job.spec in c.pilots)
