@@ -272,6 +272,23 @@ def check_writable(folder: Path) -> None:
         os.close(descriptor)
 
 
+# --- free space -----------------------------------------------------------------------------------------------------
+def existing_part(folder: Path) -> Path:
+    """The folder, or its nearest parent that exists."""
+    return next(p for p in (folder, *folder.resolve().parents) if p.exists())
+
+
+def check_free_disk(need: int, folder: Path, what: str, instead: str) -> None:
+    """Raise an error if fewer than ``need`` bytes are free on the disk of a folder, which need not exist.
+
+    ``what`` needs the space, and ``instead`` says what to do.
+    """
+    free = shutil.disk_usage(existing_part(folder)).free
+    if need > free:
+        sizes = f"{need / 1e9:,.2f} GB are needed in {folder}, {free / 1e9:,.2f} GB are free"
+        raise UserError(f"{what}: {sizes}; {instead}")
+
+
 # --- locks ----------------------------------------------------------------------------------------------------------
 def lock_exclusive(file: int | IO[Any]) -> None:
     """Wait until the open file is locked by this process; closing the file, or the end of the process, unlocks it."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -12,7 +13,7 @@ import pytest
 import spdebench as sb
 from fake_records import dataset, record
 from spdebench.errors import DamagedWarning, UserError
-from spdebench.files import replacing, replacing_folder, write_text
+from spdebench.files import check_free_disk, existing_part, replacing, replacing_folder, write_text
 from spdebench.records import store
 
 TINY = sb.equation("phi41", points=16, truncation=8, steps=10, frames=10)
@@ -137,3 +138,14 @@ def test_where_locks_do_not_hold_one_line_says_so(tmp_path, monkeypatch, broken)
     with pytest.raises(UserError, match="file locks do not work"):
         store.check_writable(tmp_path / "results")
     assert not list(tmp_path.rglob("*.parquet"))
+
+
+def test_a_disk_without_room_is_refused_with_what_to_do(tmp_path, monkeypatch):
+    monkeypatch.setattr(shutil, "disk_usage", lambda _: shutil._ntuple_diskusage(3, 1, 2_000_000_000))
+    folder = tmp_path / "new" / "data"
+    check_free_disk(2_000_000_000, folder, "9 samples", "use a smaller n")
+    with pytest.raises(UserError) as told:
+        check_free_disk(1_234_500_000_000, folder, "9 samples", "use a smaller n")
+    sizes = f"1,234.50 GB are needed in {folder}, 2.00 GB are free"
+    assert str(told.value) == f"9 samples: {sizes}; use a smaller n"
+    assert existing_part(folder) == tmp_path and not folder.parent.exists()

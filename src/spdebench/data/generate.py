@@ -32,7 +32,7 @@ from spdebench.engines import Need, check_engine, check_workers, held, locked, r
 from spdebench.equations import Equation
 from spdebench.equations import equation as named
 from spdebench.errors import Damaged, NoiseWarning, UserError, without_aliasing_warning
-from spdebench.files import check_writable, replacing, set_aside
+from spdebench.files import check_free_disk, check_writable, existing_part, replacing, set_aside
 from spdebench.solvers import simulate
 from spdebench.spec import canonical_json, loads
 from spdebench.version import made_with, what_differs
@@ -329,14 +329,9 @@ def memory_of(identity: DatasetSpec) -> int:
 def check_folder(folder: Path, option: str = "--out") -> None:
     """Raise an error if the folder cannot be created or written to; nothing is left there."""
     try:
-        check_writable(_existing(folder))
+        check_writable(existing_part(folder))
     except OSError as error:
         raise UserError(f"cannot write into {folder} ({error.strerror}); choose another folder with {option}") from None
-
-
-def _existing(folder: Path) -> Path:
-    """The folder, or its nearest parent that exists."""
-    return next(p for p in (folder, *folder.resolve().parents) if p.exists())
 
 
 def disk_bytes(identity: DatasetSpec) -> int:
@@ -351,11 +346,8 @@ def check_disk(identities: Sequence[DatasetSpec], folder: Path) -> None:
         for path in parts_folder(folder / identity.file_name).glob("chunk-*.f4"):
             with suppress(FileNotFoundError):  # another process may be done with them now
                 there += path.stat().st_size
-    free, need = shutil.disk_usage(_existing(folder)).free, sum(map(disk_bytes, identities)) - there
-    if need > free:
-        raise UserError(
-            f"{need / 1e9:.2f} GB are needed in {folder}, {free / 1e9:.2f} GB are free; lower n or use another disk"
-        )
+    need, what = sum(map(disk_bytes, identities)) - there, " and ".join(each.rows_text for each in identities)
+    check_free_disk(need, folder, what, "use a smaller n or another disk")
 
 
 def estimate(identity: DatasetSpec, workers: int = 1, device: str = "cpu") -> tuple[int, float]:

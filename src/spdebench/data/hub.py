@@ -22,7 +22,7 @@ from spdebench.data.generate import check_folder
 from spdebench.data.store import first_line, open_dataset
 from spdebench.engines.locks import locked
 from spdebench.errors import UserError, did_you_mean, needs_extra
-from spdebench.files import MOST_JSON, plain_name, put_in_place, read_bytes, sync_file
+from spdebench.files import MOST_JSON, check_free_disk, plain_name, put_in_place, read_bytes, sync_file
 from spdebench.progress import Progress
 
 DOI = "https://doi.org/10.57967/hf/8682"
@@ -163,14 +163,9 @@ def is_native(path: Path) -> bool:
 
 
 def _check_disk(remote: Remote, part: Path) -> None:
+    """Raise an error if the disk has too little room for what is still to be downloaded."""
     have = part.stat().st_size if part.is_file() else 0
-    folder = part.parent.parent
-    free = shutil.disk_usage(next(p for p in (folder, *folder.resolve().parents) if p.exists())).free
-    if remote.size - have > free:
-        raise UserError(
-            f"{remote.name} takes {remote.size / 1e9:.2f} GB, {free / 1e9:.2f} GB are free in {folder}; "
-            f"make room or use another --out"
-        )
+    check_free_disk(remote.size - have, part.parent.parent, remote.name, "make room or use another --out")
 
 
 def _fetch(place: Place, commit: str, remote: Remote, part: Path) -> None:
