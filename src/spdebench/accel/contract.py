@@ -1,4 +1,4 @@
-"""The kernel of `layers.spectral.contract` (Triton):  out[l, j, r] = sum_k M[j, k] h[l, k, r].
+"""The kernel of `layers.contract.contract` (Triton):  out[l, j, r] = sum_k M[j, k] h[l, k, r].
 
 M is small, r long. A program has all rows of M and a piece of r, so that h is read once and out is written once. It
 adds up products of 16 rows at a time (`part`), which the GPU multiplies without transposing h in memory. A product is

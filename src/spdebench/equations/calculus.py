@@ -61,13 +61,9 @@ class ItoStratonovich(Equation):
         solving, converged = self.solving_grid, self.edition == "converged"
         noise = Wiener(self.series(), self.eigenvalue_roots(), solving, converged)
         total = torch.zeros(grid.points, dtype=torch.float64)
-        for part, unit in ((0, 1.0), (1, 1.0j)):
-            for pairs in (noise.basis.index[:, part] > 0).nonzero().flatten().split(128):
-                single = torch.zeros(len(pairs), noise.basis.pairs, dtype=torch.complex128)  # one function per row
-                single[torch.arange(len(pairs)), pairs] = noise.roots[pairs, part].to(single.dtype) * unit
-                c = solving.resize(noise.spectral(single), grid)
-                weighted = solving.resize(noise.spectral(single) * weight, grid)
-                total += (grid.inverse(c) * grid.inverse(weighted)).sum(0)
+        for c in noise.functions():
+            values, weighted = (grid.inverse(solving.resize(x, grid)) for x in (c, c * weight))
+            total += (values * weighted).sum(0)
         return total
 
     def caution(self) -> str:

@@ -14,7 +14,8 @@ import dataclasses
 import math
 import sys
 from abc import abstractmethod
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
@@ -70,20 +71,18 @@ class OperatorModel(nn.Module):
     dims: ClassVar[tuple[int, ...]] = (1,)
     inputs: ClassVar[tuple[Inputs, ...]] = ("xi", "u0+xi")
     added_inputs: ClassVar[tuple[Inputs, ...]] = ()  # inputs that the paper does not use with this model
-    needs_equation: ClassVar[bool] = False  # prepare or the network needs to know the equation
+    needs_equation: ClassVar[bool] = False  # the features or the network depend on the equation
     causal: ClassVar[bool] = False  # u(t) depends only on noise up to t; a contract test measures it
     any_grid: ClassVar[bool] = False  # it can predict on a grid other than that of the training data
     any_horizon: ClassVar[bool] = False  # it can predict more frames than the training data have, at the same interval
     trainable: ClassVar[bool] = True  # False: calibrate fits the model, without gradient steps
-    streams: ClassVar[bool] = (
-        False  # fitted by calibrate_stream, chunk by chunk, so that the data need not fit into memory
-    )
+    streams: ClassVar[bool] = False  # `calibrate_stream` fits the model chunk by chunk; data need not fit into memory
     costly_features: ClassVar[bool] = False  # features are worth caching on disk between runs
-    redraws: ClassVar[bool] = True  # features are cheap enough to be computed anew for each draw of the unseen noise
+    redraws: ClassVar[bool] = True  # features are cheap enough to be computed again for each draw of the unseen noise
     law_loss: ClassVar[Literal["energy", "flow"]] = "energy"  # the loss with which a trainable model learns a law
     generative: ClassVar[bool] = False  # `sample` draws from a law that `calibrate` has fitted, without training
 
-    learned_law = False  # of an instance: trained with ``law_loss``, so that `sample` draws members
+    learned_law = False  # whether this instance was trained with ``law_loss``, so that `sample` draws members
 
     def __init_subclass__(cls, name: str | None = None, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
@@ -113,11 +112,11 @@ class OperatorModel(nn.Module):
     # --- what a subclass defines ------------------------------------------------------------------------------------
     @abstractmethod
     def prepare(self, batch: Batch) -> Features:
-        """Features without parameters, on the batch's device; computed once per sample and then kept."""
+        """Features that do not depend on parameters, on the batch's device; computed once per sample and then kept."""
 
     @abstractmethod
     def forward(self, features: Features) -> Tensor:
-        """u (B T X..) from features."""
+        """The prediction u (B T X..) from features."""
 
     def calibrate(self, features: Features, target: Tensor) -> None:
         """Fit buffers on the training part; by default there is nothing to fit."""
@@ -125,17 +124,18 @@ class OperatorModel(nn.Module):
     def calibrate_stream(
         self, train: Iterable[tuple[Features, Tensor]], val: Iterable[tuple[Features, Tensor]]
     ) -> float | None:
-        """Fit on chunks (features, target) of the training part and choose on those of the validation part.
+        """Fit on chunks (features, target) of the training part and choose options on those of the validation part.
 
-        Each may be traversed more than once. Returns the error of the choice; called for models with ``streams`` only.
+        Both may be iterated more than once. Returns the validation error of what was chosen, or None. Only called for
+        models with ``streams``.
         """
         raise NotImplementedError(f"model '{self.name}' is not fitted chunk by chunk")
 
     def flow_pair(self, features: Features, u: Tensor, states: Tensor) -> tuple[Features, Tensor]:
-        """(further features: a random time and state; what `forward` is to return for them), for loss=flow.
+        """(features, target) of loss=flow: a random time and state as further features, and the output wanted for them.
 
-        Both are functions of ``states``, one state of the stream of random numbers per sample. Called for models whose
-        ``law_loss`` is "flow" only, after `calibrate`.
+        Both are functions of ``states``, one state of the stream of random numbers per sample. Only called for models
+        whose ``law_loss`` is "flow", after `calibrate`.
         """
         raise NotImplementedError(f"model '{self.name}' is not trained with loss=flow")
 
@@ -151,7 +151,7 @@ class OperatorModel(nn.Module):
     # --- what all models share ------------------------------------------------------------------------------------
     @classmethod
     def supports(cls, setting: Setting) -> None:
-        """Raise `UserError` if this model cannot be used with such data."""
+        """Raise `UserError` if this model cannot be used with data of this setting."""
         what = setting.label
         if setting.dim not in cls.dims:
             fit = ", ".join(n for n in MODELS if setting.dim in MODELS[n].dims) or "none"
@@ -173,14 +173,14 @@ class OperatorModel(nn.Module):
 
     @classmethod
     def predicts_on(cls, other: Setting, trained: Setting) -> bool:
-        """Whether a model that was trained on data of one setting can predict those of another."""
+        """Whether a model that was trained on data of the setting ``trained`` can predict data of ``other``."""
         if other.dim != trained.dim or (other.frames != trained.frames and not cls.any_horizon):
             return False
         return other.grid.points == trained.grid.points or cls.any_grid
 
     @classmethod
     def configure(cls, setting: Setting, values: Mapping[str, Any]) -> Config:
-        """The configuration: given values, then those recommended for this data, then the class's defaults.
+        """The configuration: given ``values``, else those recommended for this data, else the defaults of the class.
 
         Recommended ``modes`` are reduced to what fits the grid; given ones must fit.
         """
@@ -208,17 +208,23 @@ class OperatorModel(nn.Module):
         """Whether `sample` draws members of the law of u given u0 and the seen noise."""
         return (self.generative or self.learned_law) and self.setting.partial
 
-    def predict(self, batch: Batch) -> Tensor:
-        """u for a batch, in evaluation mode and without gradients; the batch may be on any device."""
-        was = self.training
+    @contextmanager
+    def evaluating(self) -> Iterator[None]:
+        """Within this context the model is in evaluation mode and no gradients are computed."""
+        training = self.training
         self.eval()
         try:
             with torch.inference_mode():
-                out: Tensor = self(self.prepare(batch.to(self.device)))
-                check_output(out, tuple(batch.dw.shape), f"model '{self.name}'")
-                return out
+                yield
         finally:
-            self.train(was)
+            self.train(training)
+
+    def predict(self, batch: Batch) -> Tensor:
+        """u for a batch, in evaluation mode and without gradients; the batch may be on any device."""
+        with self.evaluating():
+            out: Tensor = self(self.prepare(batch.to(self.device)))
+            check_output(out, tuple(batch.dw.shape), f"model '{self.name}'")
+            return out
 
     def sample(
         self, batch: Batch, members: int, seed: int = 0, first: int = 0, samples: Tensor | None = None
@@ -226,9 +232,9 @@ class OperatorModel(nn.Module):
         """Members ``first``, .., ``first + members - 1`` of the law of u given u0 and the seen noise: (B, m, T, X..).
 
         Member i of sample s is a function of (seed, s, i); ``samples`` are the numbers s, by default 0..B-1, so that a
-        batch that is split gives the same members. Here the functions that are not seen are filled with fresh noise of
-        unit variance, and the model predicts: for networks that were trained with loss=energy. Models with
-        ``generative`` or another ``law_loss`` give their own method.
+        batch that is split gives the same members. This method is for networks that were trained with loss=energy: it
+        draws the noise modes that are not seen, with unit variance, and predicts. Models that are ``generative`` or
+        have another ``law_loss`` define their own method.
         """
         return self.predict_with(self.setting.unseen(), batch, members, seed, first, samples)
 
@@ -241,7 +247,7 @@ class OperatorModel(nn.Module):
         first: int = 0,
         samples: Tensor | None = None,
     ) -> Tensor:
-        """Predictions for the noise of a batch to which draws of the unseen noise are added: (B, m, T, X..)."""
+        """Predictions for the noise of a batch plus draws of the ``unseen`` noise: (B, m, T, X..)."""
 
         def predicted(several: Batch, states: Tensor) -> Tensor:
             fill = unseen.draw(states, self.setting.frames - 1, self.setting.dt)
@@ -258,9 +264,9 @@ class OperatorModel(nn.Module):
         samples: Tensor | None,
         draw: Callable[[Batch, Tensor], Tensor],
     ) -> Tensor:
-        """Members (B, m, T, X..) by ``draw(batch, states)``, a few at a time, with one state of the stream per row.
+        """Members (B, m, T, X..) that ``draw(batch, states)`` computes a few at a time.
 
-        The frame t_0 of every member is u0 itself.
+        ``states`` has one state of the stream of random numbers per row. The frame t_0 of every member is u0 itself.
         """
         shape = (len(batch), *self.setting.shape)
         if tuple(batch.dw.shape) != shape:
@@ -273,15 +279,15 @@ class OperatorModel(nn.Module):
         out = torch.empty((members, *shape), device=device)
         size = max(1, evaluation_batch(self.setting.shape) // max(1, len(batch)))
         for start in range(0, members, size):
-            some = range(start, min(start + size, members))
-            states = torch.cat([fill_states(seed, numbers, first + member, device) for member in some])
-            u = draw(batch.repeated(len(some)), states)
-            out[start : start + len(some)] = u.unflatten(0, (len(some), len(batch)))
-        out[:, :, 0] = batch.u0  # which is given
+            drawn = range(start, min(start + size, members))
+            states = torch.cat([fill_states(seed, numbers, first + member, device) for member in drawn])
+            u = draw(batch.repeated(len(drawn)), states)
+            out[start : start + len(drawn)] = u.unflatten(0, (len(drawn), len(batch)))
+        out[:, :, 0] = batch.u0
         return out.transpose(0, 1)
 
     def counts(self) -> dict[str, int]:
-        """``parameters`` counts a complex number once, as the paper does; ``real`` counts it twice."""
+        """Numbers of trained parameters: ``parameters`` counts complex ones once, as the paper does, ``real`` twice."""
         trained = [p for p in self.parameters() if p.requires_grad]
         return {
             "parameters": sum(p.numel() for p in trained),
@@ -314,4 +320,5 @@ build = model
 
 
 def _numbers(values: Sequence[int]) -> str:
+    """'1 or 2 or 3'."""
     return " or ".join(map(str, values))

@@ -78,7 +78,7 @@ class Regression(TreeModel):
         return features["trees"] @ self.weights
 
     def coefficients(self) -> dict[str, float]:
-        """c by tree; in the expansion of phi41 that of 'I[xi]' is sigma and that of 'I[I[xi]^3]' is -sigma^3."""
+        """c_i by the name of the tree; in the expansion of phi41 'I[xi]' has sigma and 'I[I[xi]^3]' has -sigma^3."""
         return dict(zip(self.trees.names, self.weights.tolist(), strict=True))
 
 
@@ -115,8 +115,8 @@ def least_squares(columns: Tensor, target: Tensor, ridge: float) -> Tensor:
     """
     count = columns.shape[-1]
     gram = torch.zeros(count, count + 1, dtype=torch.float64, device=columns.device)
-    for some, wanted in zip(columns.split(CHUNK), target.split(CHUNK), strict=True):
-        a = some.reshape(-1, count).double()
+    for block, wanted in zip(columns.split(CHUNK), target.split(CHUNK), strict=True):
+        a = block.reshape(-1, count).double()
         gram += a.T @ torch.cat((a, wanted.reshape(-1, 1).double()), 1)
     size = gram.diagonal().sqrt()
     size = torch.where(size > 0, size, 1.0)

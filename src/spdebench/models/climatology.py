@@ -3,9 +3,10 @@
     X = mean + sum_{j <= r} g_j sqrt(lambda_j) v_j,      g_j ~ N(0, 1) independent
 
 lambda_j, v_j are the eigenvalues and eigenvectors of the covariance of the n training samples, each an array (T X..);
-they are found from the n x n matrix of inner products. The rank r is n - 1, so that mean and covariance are exactly the
-empirical ones, unless the configuration or 256 MiB allow less: then the r largest are kept, and `lost` is the share of
-the variance that is not. The point prediction is the mean. A model of a law that is no better has not used its input.
+they are computed from the n x n matrix of inner products. The rank r is n - 1, so that mean and covariance are exactly
+the empirical ones, unless the configuration or 256 MiB allow less: then the r largest eigenvalues are kept, and `lost`
+is the fraction of the variance in the others. The point prediction is the mean. A model of a law that is no better has
+not used its input.
 """
 
 from __future__ import annotations
@@ -23,9 +24,9 @@ from spdebench.noise.unseen import fill_states
 from spdebench.tasks import Batch, Setting
 
 MOST_BYTES = 256 << 20
-"""Bytes of the eigenvectors that are kept, in float32."""
+"""The most bytes that the kept eigenvectors may have, in float32."""
 COLUMNS = 1 << 14
-"""Columns of the samples that are converted to float64 at a time."""
+"""The number of values of a sample that are converted to float64 at a time."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -63,7 +64,7 @@ class Climatology(OperatorModel, name="climatology"):
 
     @property
     def draws_members(self) -> bool:
-        """Also where ``seen`` is all of the noise: the law does not depend on what is seen."""
+        """Whether the task has ``seen``, even if that is all of the noise: the law does not depend on what is seen."""
         return self.setting.seen is not None
 
     def prepare(self, batch: Batch) -> Features:
@@ -73,16 +74,16 @@ class Climatology(OperatorModel, name="climatology"):
         n, values = len(target), target.flatten(1)
         if n < 2:
             raise UserError(f"a climatology needs at least 2 training samples, got {n}")
-        mean = torch.cat([some.mean(0, dtype=torch.float64) for some in values.split(COLUMNS, 1)])
-        centred = list(zip(values.split(COLUMNS, 1), mean.split(COLUMNS), strict=True))
+        mean = torch.cat([block.mean(0, dtype=torch.float64) for block in values.split(COLUMNS, 1)])
+        blocks = list(zip(values.split(COLUMNS, 1), mean.split(COLUMNS), strict=True))
         gram = torch.zeros(n, n, dtype=torch.float64, device=target.device)
-        for some, centre in centred:
-            away = some.double() - centre
-            gram += away @ away.T
+        for block, block_mean in blocks:
+            centred = block.double() - block_mean
+            gram += centred @ centred.T
         kept = min(n - 1, self.config.rank, max(1, MOST_BYTES // (4 * values.shape[1])))
         eigenvalues, vectors = torch.linalg.eigh(gram / (n - 1))
-        turn = vectors[:, -kept:].T.flip(0) / (n - 1) ** 0.5
-        parts = [(turn @ (some.double() - centre)).float() for some, centre in centred]
+        combine = vectors[:, -kept:].T.flip(0) / (n - 1) ** 0.5  # of samples into sqrt(lambda_j) v_j
+        parts = [(combine @ (block.double() - block_mean)).float() for block, block_mean in blocks]
         self.field.copy_(mean.reshape(self.field.shape))
         self.factors = torch.cat(parts, 1).reshape(kept, *self.field.shape)
         total = float(eigenvalues.clamp_min(0).sum())
@@ -94,7 +95,7 @@ class Climatology(OperatorModel, name="climatology"):
     def sample(
         self, batch: Batch, members: int, seed: int = 0, first: int = 0, samples: Tensor | None = None
     ) -> Tensor:
-        """Draws of the law; the input matters through the number of its sample alone."""
+        """Draws of the law; of the input only the number of the sample matters, which determines the random numbers."""
         numbers = torch.arange(len(batch)) if samples is None else samples
         node = torch.zeros(1, dtype=torch.int64, device=self.device)
         modes = torch.arange((self.rank + 1) // 2, device=self.device)
@@ -107,7 +108,7 @@ class Climatology(OperatorModel, name="climatology"):
         return out
 
     def _load_from_state_dict(self, state_dict: dict[str, Any], prefix: str, *args: Any) -> None:
-        """The rank depends on the training part: the buffer takes the rank of what is loaded, up to the largest."""
+        """Give the buffer the rank of the loaded one, which depends on the training part, up to the largest rank."""
         value = state_dict.get(prefix + "factors")
         if isinstance(value, Tensor) and value.ndim and len(value) <= self.config.rank:
             self.factors = self.factors.new_empty((len(value), *self.field.shape))

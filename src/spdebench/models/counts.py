@@ -1,7 +1,6 @@
-"""Numbers of parameters: the paper's, and those of our two forms of each model.
+"""Numbers of parameters: those in the paper, and those of our two forms of each model.
 
-The paper counts a complex number once. NCDE-FNO stores its spectral weights as pairs of real numbers, so there it
-counts them twice.
+The paper counts a complex number once, except in NCDE-FNO, which stores its spectral weights as pairs of real numbers.
 """
 
 from __future__ import annotations
@@ -51,6 +50,7 @@ def counts(model: str) -> list[dict[str, Any]]:
 
 
 def _row(case: PublishedCount) -> dict[str, Any]:
+    """The paper's number and ours, by form, of one model on data of one equation."""
     setting = default_setting(equation(case.equation))
     row: dict[str, Any] = {"equation": case.equation, "config": dict(case.config), "paper": case.parameters or None}
     forms = ["default"]

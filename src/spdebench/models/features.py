@@ -1,4 +1,4 @@
-"""Compute the features of a whole part (train, val or test) once, in chunks.
+"""Compute the features of a whole part (training, validation or test) once, in chunks.
 
 They stay on the device if they fit. Otherwise they stay in page-locked memory of the host, from which batches are
 copied asynchronously. Features that are expensive to compute can be cached on disk.
@@ -55,7 +55,7 @@ class Prepared:
 
 @dataclass(frozen=True)
 class Chunks:
-    """(features, target) of a part, chunk by chunk where the model is; the part is never held whole."""
+    """(features, target) of a part, chunk by chunk on the model's device; the whole part is never in memory."""
 
     model: OperatorModel
     part: Part
@@ -93,11 +93,11 @@ class Redrawn(Prepared):
     model: OperatorModel = field(kw_only=True)
     given: Batch = field(kw_only=True)  # u0 and the seen noise
     seed: int = field(kw_only=True)
-    epoch: int | None = None  # whose draws the features are
+    epoch: int | None = None  # the epoch of the present draws
 
     @torch.no_grad()
     def draw(self, epoch: int | None) -> None:
-        """Draw the unseen noise of all samples: a function of (seed, epoch, sample, draw), or of all but the epoch."""
+        """Draw the unseen noise of all samples: a function of (seed, epoch, sample, draw), or without the epoch."""
         if epoch is not None and epoch == self.epoch:
             return
         n, setting, device = len(self), self.model.setting, self.model.device
@@ -117,23 +117,23 @@ class Redrawn(Prepared):
 
 @dataclass
 class FlowPairs(Prepared):
-    """What loss=flow fits: random times and states of the samples among the features, and the targets for them.
+    """The regression data of loss=flow: features that include random times and states, and the targets for them.
 
-    `draw` replaces them in place with what `OperatorModel.flow_pair` gives; row r + d n is draw d of the r-th of n
-    samples. Before the first draw the target is u, by which the model is calibrated.
+    `draw` replaces them in place with the results of `OperatorModel.flow_pair`; row r + d n is draw d of the r-th of n
+    samples. Before the first draw the target is u, with which the model is calibrated.
     """
 
     model: OperatorModel = field(kw_only=True)
     u: Tensor = field(kw_only=True)
     seed: int = field(kw_only=True)
-    epoch: int | None = None  # whose draws these are
+    epoch: int | None = None  # the epoch of the present draws
 
     def __post_init__(self) -> None:
         self._given = tuple(self.features)
 
     @torch.no_grad()
     def draw(self, epoch: int | None) -> None:
-        """Draw for all samples: a function of (seed, epoch, sample, draw), or of all but the epoch."""
+        """Draw times and states of all samples: functions of (seed, epoch, sample, draw), or without the epoch."""
         if epoch is not None and epoch == self.epoch:
             return
         n, device, size = len(self.u), self.model.device, _chunk(self.model.setting.shape)
@@ -151,7 +151,7 @@ class FlowPairs(Prepared):
 
 
 def flow_part(model: OperatorModel, part: Part, draws: int, seed: int, place: torch.device) -> FlowPairs:
-    """Features of a part with room for ``draws`` times, states and targets of each sample; see `FlowPairs.draw`."""
+    """The features of a part with ``draws`` rows for each sample, to be filled by `FlowPairs.draw`."""
     data = prepare_part(model, part, place=place)
 
     def repeated(values: Tensor) -> Tensor:
@@ -164,7 +164,7 @@ def flow_part(model: OperatorModel, part: Part, draws: int, seed: int, place: to
 def redrawn_part(
     model: OperatorModel, part: Part, draws: int, seed: int, epoch: int | None, place: torch.device
 ) -> Redrawn:
-    """Features of a part whose unseen noise is drawn anew, ``draws`` times for each sample; see `Redrawn.draw`."""
+    """The features of a part with ``draws`` draws of the unseen noise for each sample; see `Redrawn.draw`."""
     given = part.batch()
     given = replace(given, u0=_put(given.u0, place, model), dw=_put(given.dw, place, model))
     data = Redrawn({}, _put(part.u, place, model), draws, model=model, given=given, seed=seed)
@@ -175,7 +175,7 @@ def redrawn_part(
 def fits(model: OperatorModel, parts: Mapping[Part, int], share: float) -> bool:
     """Whether features and targets of these parts need at most this share of the free memory of the model's device.
 
-    ``parts`` gives for each part how many draws of the unseen noise it has; 0: the noise is given.
+    ``parts`` maps each part to its number of draws of the unseen noise, 0 if none is drawn.
     """
     if model.device.type != "cuda":
         return True
@@ -188,18 +188,20 @@ def fits(model: OperatorModel, parts: Mapping[Part, int], share: float) -> bool:
 
 
 def _features(model: OperatorModel, part: Part, rows: slice) -> Features:
+    """The features of some rows of a part."""
     with torch.no_grad():  # not inference_mode, whose tensors cannot be used with autograd later
         return _checked(model, model.prepare(part.batch(rows).to(model.device)))
 
 
 def _checked(model: OperatorModel, found: Features) -> Features:
+    """What ``prepare`` has returned, if it is a dictionary of tensors."""
     if not isinstance(found, dict) or not all(isinstance(v, Tensor) for v in found.values()):
         raise UserError(f"model '{model.name}': prepare must return a dictionary of tensors, it returned {found!r:.80}")
     return found
 
 
 def _computed(model: OperatorModel, part: Part, where: torch.device) -> Features:
-    """Features computed in chunks whose size does not depend on free memory, so that the bits do not either."""
+    """The features of a part, computed in chunks whose size does not depend on free memory, so that the bits do not."""
     size = _chunk(part.shape)
     out: Features = {}
     for start in range(0, len(part), size):
@@ -221,7 +223,7 @@ def _chunk(shape: tuple[int, ...]) -> int:
 
 
 def _make_room(features: Features, found: Features, rows: int, model: OperatorModel, where: torch.device) -> None:
-    """Add uninitialised tensors of this number of rows for those of ``found`` that ``features`` does not have yet."""
+    """Add an uninitialised tensor with ``rows`` rows to ``features`` for each name that only ``found`` has."""
     new = {key: values for key, values in found.items() if key not in features}
     if new and where.type == "cpu":
         need = rows * sum(values[:1].nbytes for values in new.values())
@@ -233,6 +235,7 @@ def _make_room(features: Features, found: Features, rows: int, model: OperatorMo
 
 
 def _rows(batch: Batch, rows: slice) -> Batch:
+    """Some rows of a batch."""
     source = None if batch.source is None else batch.source[rows]
     return Batch(batch.u0[rows], batch.dw[rows], batch.equations, source)
 
@@ -243,6 +246,7 @@ def _pinned(where: torch.device, model: OperatorModel) -> bool:
 
 
 def _put(values: Tensor, where: torch.device, model: OperatorModel) -> Tensor:
+    """The values on a device, in page-locked memory if they will be copied to a GPU later."""
     return values.pin_memory() if _pinned(where, model) else values.to(where)
 
 
@@ -267,6 +271,7 @@ def features_key(model: OperatorModel, part: Part) -> str:
 
 
 def _cached(model: OperatorModel, part: Part, where: torch.device, folder: Path) -> Features:
+    """The features of a part from a file in ``folder``; computed and written if there is none."""
     path = Path(folder) / f"{model.name}-{features_key(model, part)}.safetensors"
     if path.exists():
         try:
@@ -282,6 +287,7 @@ def _cached(model: OperatorModel, part: Part, where: torch.device, folder: Path)
 
 
 def _read(path: Path, rows: int) -> Features:
+    """The features in a file; raises ValueError if they do not have this number of rows."""
     found = tensors.load(path)
     for key, values in found.items():
         if not isinstance(values, Tensor) or values.ndim == 0 or len(values) != rows or not values.is_contiguous():

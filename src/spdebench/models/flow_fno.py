@@ -40,7 +40,7 @@ from spdebench.tasks import Batch, Setting
 ANGLES = 3
 """The first layer is given s, cos(pi j s) and sin(pi j s), j = 1..ANGLES."""
 ROWS = 64
-"""Samples whose covariance is summed at a time."""
+"""The number of samples whose covariance is summed at a time."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -111,34 +111,34 @@ class FlowFNO(OperatorModel, name="flow-fno"):
 
     def velocity(self, s: Tensor, state: Tensor, features: Features) -> Tensor:
         """v(s, x | dw, u0) for s (B) and x (B T X..), both in the unit of `centre`."""
-        here = (len(s), *(1,) * (state.ndim - 1))
+        shape = (len(s), *(1,) * (state.ndim - 1))  # in which s broadcasts to fields
         root = (s.square() + (1 - s).square()).sqrt()
         paths = (features["dw"] / self.scales[0]).movedim(0, -1).movedim(0, -1)  # (X.., B, T)
         if self.with_u0:
             paths = torch.cat([paths, (features["u0"] / self.scales[1]).movedim(0, -1)[..., None]], dim=-1)
-        per_path, per_place, of_state = self.lift.weight.split([paths.shape[-1], 1 + self.setting.dim, 1], dim=1)
-        places = nn.functional.linear(self._coordinates, per_place, self.lift.bias)
-        h = nn.functional.linear(paths, per_path) + places[..., None, :]  # (T, X.., B, width)
-        h = h + nn.functional.linear((state / root.view(here)).movedim(0, -1)[..., None], of_state)
+        on_paths, on_places, on_state = self.lift.weight.split([paths.shape[-1], 1 + self.setting.dim, 1], dim=1)
+        places = nn.functional.linear(self._coordinates, on_places, self.lift.bias)
+        h = nn.functional.linear(paths, on_paths) + places[..., None, :]  # (T, X.., B, width)
+        h = h + nn.functional.linear((state / root.view(shape)).movedim(0, -1)[..., None], on_state)
         angles = math.pi * s[:, None] * torch.arange(1, ANGLES + 1, device=s.device)
         scale, shift = self.modulate(torch.cat([s[:, None], angles.cos(), angles.sin()], dim=1)).chunk(2, dim=1)
-        out: Tensor = self.trunk(torch.addcmul(shift, h, 1 + scale).movedim(-2, 0)) / root.view(here)
-        return out + ((2 * s - 1) / root.square()).view(here) * state
+        out: Tensor = self.trunk(torch.addcmul(shift, h, 1 + scale).movedim(-2, 0)) / root.view(shape)
+        return out + ((2 * s - 1) / root.square()).view(shape) * state
 
     # --- the law ----------------------------------------------------------------------------------------------------
     def flow_pair(self, features: Features, u: Tensor, states: Tensor) -> tuple[Features, Tensor]:
-        """A time s and the state x_s, and what `forward` is to return for them: m + x - z = u - z in the unit of u.
+        """A time s and the state x_s, and the wanted output of `forward`: m + x - z = u - z, in the unit of u.
 
-        The frame t_0 is given and not drawn; there the state is 0.
+        The frame t_0 is given and not drawn; the state there is 0.
         """
         s, z = self.draw(states)
         x = self.centre(u)
         x[:, 0] = 0
-        at = s.view(-1, *(1,) * (x.ndim - 1))
-        return {"time": s, "state": torch.lerp(z, x, at)}, u - self.centre.size * z
+        state = torch.lerp(z, x, s.view(-1, *(1,) * (x.ndim - 1)))
+        return {"time": s, "state": state}, u - self.centre.size * z
 
     def draw(self, states: Tensor) -> tuple[Tensor, Tensor]:
-        """s (B), uniform, and z (B T X..), 0 at t_0: functions of one state of the stream of numbers per sample."""
+        """s (B), uniform, and z (B T X..), 0 at t_0; ``states`` has one state of the random stream per sample."""
         points = math.prod(self.setting.grid.points)
         nodes, pairs = (torch.arange(n, device=states.device) for n in (self.setting.frames, (points + 1) // 2))
         numbers = torch.view_as_real(normal_pairs(states, nodes, pairs)).flatten(2).float()
@@ -147,7 +147,6 @@ class FlowFNO(OperatorModel, name="flow-fno"):
         z = self.reference(white)
         return s, torch.cat([torch.zeros_like(z[:, :1]), z], dim=1)
 
-    @torch.inference_mode()
     def sample(
         self, batch: Batch, members: int, seed: int = 0, first: int = 0, samples: Tensor | None = None
     ) -> Tensor:
@@ -163,12 +162,8 @@ class FlowFNO(OperatorModel, name="flow-fno"):
 
             return self.centre.inverse(midpoint(velocity, self.draw(states)[1], self.config.steps))
 
-        was = self.training
-        self.eval()
-        try:
+        with self.evaluating():
             return self.draw_members(batch, members, seed, first, samples, flow)
-        finally:
-            self.train(was)
 
 
 def midpoint(velocity: Callable[[float, Tensor], Tensor], x: Tensor, steps: int) -> Tensor:
@@ -196,24 +191,24 @@ class GaussianReference(nn.Module):
         self.register_buffer("roots", torch.eye(frames).expand(shape).clone())  # C_k^{1/2}: white noise before `fit`
 
     def fit(self, x: Tensor) -> None:
-        """From samples x (N T X..) with mean 0."""
+        """Fit C_k to samples x (N T X..) with mean 0."""
         total = torch.zeros(self.roots.shape, dtype=torch.float64, device=x.device)
-        for some in x.split(ROWS):
-            c = self._modes(some.double())
+        for rows in x.split(ROWS):
+            c = self._modes(rows.double())
             total += c @ c.mT
         white = math.prod((1 if self.grid.periodic else 2) / n for n in self.grid.points)  # E|F w|^2
         values, vectors = torch.linalg.eigh(total / (max(1, len(x) - 1) * white))
         self.roots.copy_((vectors * values.clamp_min(0).sqrt().unsqueeze(1)) @ vectors.mT)
 
     def forward(self, white: Tensor) -> Tensor:
-        """(B T X..) -> (B T X..)."""
+        """z from white noise, both (B T X..)."""
         mixed = (self.roots @ self._modes(white)).unflatten(2, (len(white), -1))  # (K, T, B, 1 or 2)
         mixed = mixed.permute(2, 1, 0, 3).contiguous().unflatten(2, self.grid.spectral_shape)
         out: Tensor = self.grid.inverse(torch.view_as_complex(mixed) if mixed.shape[-1] == 2 else mixed[..., 0])
         return out
 
     def _modes(self, field: Tensor) -> Tensor:
-        """(B T X..) -> (K, T, B) or, real and imaginary parts side by side, (K, T, 2B)."""
+        """Coefficients of a field (B T X..): (K, T, B), or (K, T, 2B) with real and imaginary parts side by side."""
         c = self.grid.transform(field)
         parts = (torch.view_as_real(c) if c.is_complex() else c[..., None]).flatten(2, -2)  # (B, T, K, 1 or 2)
         return parts.permute(2, 1, 0, 3).flatten(2)

@@ -6,7 +6,6 @@ same input for every t. L_1 .. L_n are Fourier layers and D decodes (`layers/fou
 
 from __future__ import annotations
 
-import dataclasses
 from dataclasses import dataclass
 from typing import Literal
 
@@ -23,7 +22,7 @@ from spdebench.tasks import Batch, Setting
 
 @dataclass(frozen=True, kw_only=True)
 class FNOConfig(Config):
-    """``modes``: for each space axis, then for time; m keeps k = -m..m-1 along a space axis and w = 0..m-1 in time."""
+    """``modes``: one number m for each space axis (k = -m..m-1 are kept), then one for time (w = 0..m-1)."""
 
     width: int = 32
     layers: int = 3
@@ -86,14 +85,14 @@ class FNO(OperatorModel, name="fno"):
         paths = (features["dw"] / self.scales[0]).movedim(0, -1).movedim(0, -1)  # (X.., B, T)
         if self.with_u0:
             paths = torch.cat([paths, (features["u0"] / self.scales[1]).movedim(0, -1)[..., None]], dim=-1)
-        per_path, per_place = self.lift.weight.split([paths.shape[-1], 1 + self.setting.dim], dim=1)
-        places = nn.functional.linear(self._places(paths.shape[:-2]), per_place, self.lift.bias)
-        h = nn.functional.linear(paths, per_path) + places[..., None, :]  # (T, X.., B, width)
+        on_paths, on_places = self.lift.weight.split([paths.shape[-1], 1 + self.setting.dim], dim=1)
+        places = nn.functional.linear(self._places(paths.shape[:-2]), on_places, self.lift.bias)
+        h = nn.functional.linear(paths, on_paths) + places[..., None, :]  # (T, X.., B, width)
         out: Tensor = self.trunk(h.movedim(-2, 0)) * self.scales[2]
         return out
 
     def _places(self, points: torch.Size) -> Tensor:
+        """Coordinates of the training grid, or of another grid of the same box."""
         if tuple(points) == self.setting.grid.points:
             return self._coordinates
-        grid = self.setting.grid.with_points(points)
-        return coordinates(dataclasses.replace(self.setting, grid=grid)).to(self._coordinates)
+        return coordinates(self.setting, points).to(self._coordinates)

@@ -73,14 +73,17 @@ class Convolution(nn.Module):
         return torch.stack([angle.cos(), angle.sin()], dim=1).flatten(0, 1).to(self.weight)
 
     def _half(self, points: int) -> tuple[Tensor, Tensor]:
-        """k also represents -k, so it counts twice, except 0 and Nyquist."""
+        """P and Q of the default form: k also represents -k, so it counts twice, except 0 and Nyquist."""
         k = torch.arange(self.modes // 2 + 1, device=self.weight.device)
         alone = (k == 0) | (2 * k == points)
         p, q = (self.weight * torch.where(alone, 1.0, 2.0)[:, None, None, None]).unbind(-1)
         return p, q
 
     def _centred(self) -> tuple[Tensor, Tensor]:
-        """K_k + conj K_{-k}, as Re(K_{-k} conj(z^_k) e^{-ikx}) = Re(conj K_{-k} z^_k e^{ikx}); K_0 once."""
+        """P and Q of the published form: K_k + conj K_{-k} for k > 0, and K_0.
+
+        This is because Re(K_{-k} conj(z^_k) e^{-ikx}) = Re(conj K_{-k} z^_k e^{ikx}).
+        """
         half = self.modes // 2
         out = []
         for part, sign in zip(self.weight.permute(3, 2, 0, 1), (1, -1), strict=True):
@@ -124,7 +127,7 @@ class Field(nn.Module):
         return integrate(product, start, increments, solver)[:, 1:]
 
     def _fits_a_kernel(self, start: Tensor, increments: Tensor, solver: Solver) -> bool:
-        """Not with a BatchNorm; gradients of the noise are left to autograd."""
+        """Whether the GPU kernel can be used: not with a BatchNorm, and not if the noise needs a gradient."""
         plain = isinstance(self.norm, nn.Identity) and isinstance(self.lift, nn.Identity)
         if not plain or increments.requires_grad:
             return False
@@ -133,13 +136,14 @@ class Field(nn.Module):
         return cuda is not None and solver in cuda.STAGES
 
     def _layers(self, points: int) -> tuple[Tensor, ...]:
-        """Those of `accel.ncde_fno.Layers`. Not multiplied out: each evaluation reads them, and C K is four times K."""
+        """The fields of `accel.ncde_fno.Layers`. C and K stay separate, because every evaluation reads them and C K is
+        four times as large as K."""
         mixing = torch.stack(self.kernel.parts(points)) / points  # a and b are means
         linear = self.skip, self.inner, self.outer, self.noise
         return self.kernel.waves(points), mixing, *(t for layer in linear for t in (layer.weight, layer.bias))
 
     def bind(self, start: Tensor) -> tuple[Tensor, Product]:
-        """z_0 and the function (z, dW) -> F(z) dt + G(z) dW for one solve; it sums weight gradients at the end."""
+        """z_0 and the function (z, dW) -> F(z) dt + G(z) dW for one solve; weight gradients are summed at the end."""
         points = start.shape[1]
         waves = self.kernel.waves(points)
         layers = (*self._before_gelu(points), *((a.weight, a.bias) for a in (self.outer, self.noise)))
@@ -162,7 +166,7 @@ class Field(nn.Module):
             weight: Tensor = self.skip.weight
             bias: Tensor = self.skip.bias
             if isinstance(self.lift, nn.Linear):
-                constant = (weight + matrices[0, 0, :, 0]) @ self.lift.bias  # of a constant, K sees k = 0
+                constant = (weight + matrices[0, 0, :, 0]) @ self.lift.bias  # a constant has only the mode k = 0
                 weight, bias, matrices = weight @ self.lift.weight, bias + constant, matrices @ self.lift.weight
             mixing = torch.einsum("wh,kahbg->kawbg", self.inner.weight / points, matrices)  # a and b are means
             local = self.inner.weight @ weight, self.inner.weight @ bias + self.inner.bias
@@ -170,12 +174,13 @@ class Field(nn.Module):
 
 
 class _Solve(torch.autograd.Function):
-    """z_1..z_N by `accel.ncde_fno`, from z_0, dW, its layers, dt, the solver and whether gradients are to come."""
+    """z_1..z_N by `accel.ncde_fno`; the arguments after dW are the layers, dt, the solver and whether to keep what the
+    backward pass needs."""
 
     @staticmethod
-    def forward(ctx: Any, start: Tensor, increments: Tensor, *rest: Any) -> Tensor:
+    def forward(ctx: Any, start: Tensor, increments: Tensor, *arguments: Any) -> Tensor:
         cuda = accel.module("ncde_fno")
-        *layers, ctx.step, ctx.solver, keep = rest
+        *layers, ctx.step, ctx.solver, keep = arguments
         start, increments, *layers = (t.contiguous() for t in (start, increments, *layers))
         out: Tensor
         out, kept = cuda.forward(start, increments, cuda.Layers(*layers), ctx.step, ctx.solver, keep=keep)
@@ -186,9 +191,9 @@ class _Solve(torch.autograd.Function):
     @once_differentiable
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
         cuda = accel.module("ncde_fno")
-        increments, *rest = ctx.saved_tensors
+        increments, *saved = ctx.saved_tensors
         count = len(cuda.Layers._fields)
-        layers, kept = cuda.Layers(*rest[:count]), cuda.Kept(*rest[count:])
+        layers, kept = cuda.Layers(*saved[:count]), cuda.Kept(*saved[count:])
         to_start, *to_layers = cuda.backward(grad.contiguous(), increments, layers, kept, ctx.step, ctx.solver)
         return to_start, None, None, *to_layers, None, None, None
 

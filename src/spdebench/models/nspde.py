@@ -21,16 +21,20 @@ from spdebench.errors import UserError
 from spdebench.models.base import Config, Features, OperatorModel
 from spdebench.models.layers.gate import gate
 from spdebench.models.layers.linear import TallLinear
+from spdebench.models.layers.mixing import mix
 from spdebench.models.layers.mlp import MLP
 from spdebench.models.layers.normalise import fit_units
-from spdebench.models.layers.spectral import FourierTransform, Modes, mix
+from spdebench.models.layers.spectral import FourierTransform, Modes
 from spdebench.tasks import Batch, Setting
 
 
 @dataclass(frozen=True, kw_only=True)
 class NSPDEConfig(Config):
-    """``modes``: number along each space axis, then along time (`RealKernel` says which). ``padding``: frames of zeros
-    appended in time, because the Fourier transform is periodic; the range of frequencies does not change."""
+    """``modes``: the number of modes along each space axis, then along time (`RealKernel` says which they are).
+
+    ``padding`` frames of zeros are appended in time, because the Fourier transform is periodic; the range of
+    frequencies does not change.
+    """
 
     hidden: int = 32
     picard: int = 1
@@ -124,7 +128,7 @@ class NSPDE(OperatorModel, name="nspde"):
 
 
 def _tops(modes: Sequence[int], lengths: Sequence[int], frames: int) -> tuple[int, ...]:
-    """Largest |k| along space and |w| along time: half the requested number of modes, below Nyquist."""
+    """The largest |k| along each space axis and |w| along time: half the requested number of modes, below Nyquist."""
     wanted = (*modes[:-1], modes[-1] * lengths[0] // frames)
     return tuple(min(m // 2, (n - 1) // 2) for m, n in zip(wanted, (*lengths[1:], lengths[0]), strict=True))
 
@@ -186,6 +190,7 @@ class ComplexKernel(nn.Module):
         return out
 
     def _window(self, lengths: Sequence[int]) -> tuple[Tensor, ...]:
+        """The indices of the kept modes in a full spectrum."""
         device = self.weight.device
         places = [(torch.arange(m, device=device) - m // 2) % n for m, n in zip(self.modes, lengths, strict=True)]
         return torch.meshgrid(*places, indexing="ij")

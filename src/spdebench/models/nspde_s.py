@@ -76,10 +76,10 @@ def constant(eq: Equation, times: tuple[float, ...]) -> Tensor:
     For phi42 it is the paper's sum over 0 < |k| <= J (`ball_variance`), which its data use too. With
     renormalisation=exact, and for equations without such a constant, it is `linear_variance`.
     """
-    at = torch.tensor(times, dtype=torch.float64)
+    t = torch.tensor(times, dtype=torch.float64)
     if eq.name == "phi42" and getattr(eq, "renormalisation", "") != "exact":
-        return renormalise.ball_variance(eq, at)  # type: ignore[arg-type]
-    return linear_variance(eq, at)
+        return renormalise.ball_variance(eq, t)  # type: ignore[arg-type]
+    return linear_variance(eq, t)
 
 
 def linear_variance(eq: Equation, times: Tensor) -> Tensor:
@@ -91,11 +91,7 @@ def linear_variance(eq: Equation, times: Tensor) -> Tensor:
     grid = eq.solving_grid
     noise = Wiener(eq.series(), eq.eigenvalue_roots(), grid, eq.edition == "converged")
     power = torch.zeros(grid.spectral_shape, dtype=torch.float64)
-    for part, unit in ((0, 1.0), (1, 1.0j)):
-        driving = (noise.basis.index[:, part] > 0).nonzero().flatten()
-        for some in driving.split(128):  # one function at a time: the variances of aliased functions add
-            single = torch.zeros(len(some), noise.basis.pairs, dtype=torch.complex128)
-            single[torch.arange(len(some)), some] = noise.roots[some, part].to(single.dtype) * unit
-            power += noise.spectral(single).abs().square().sum(0)
+    for c in noise.functions():  # each function by itself, because the variances of aliased functions add
+        power += c.abs().square().sum(0)
     weights = grid.multiplicity() * power
     return eq.sigma**2 * renormalise.relaxed(-eq.symbol(grid).flatten(), weights.flatten(), times)

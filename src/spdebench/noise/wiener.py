@@ -112,6 +112,14 @@ class Wiener:
         for z, other in zip(blocks, others, strict=True):
             yield torch.view_as_complex(torch.where(kept, torch.view_as_real(z), torch.view_as_real(other)))
 
+    def functions(self, at_once: int = 128) -> Iterator[Tensor]:
+        """The grid's coefficients of sqrt(lambda_q) phi_q for all q, ``at_once`` functions at a time: (n, spectrum)."""
+        for part, unit in ((0, 1.0), (1, 1.0j)):
+            for pairs in (self.basis.index[:, part] > 0).nonzero().flatten().split(at_once):
+                z = torch.zeros(len(pairs), self.basis.pairs, dtype=torch.complex128)  # one function in each row
+                z[torch.arange(len(pairs)), pairs] = self.roots[pairs, part].to(z.dtype) * unit
+                yield self.spectral(z)
+
     def spectral(self, z: Tensor) -> Tensor:
         """The grid's coefficients of the series with pairs ``z``: (.., pairs) -> (.., spectrum)."""
         return self.basis.projected(z, self.grid) if self.projected else self.basis.spectral(z, self.grid)

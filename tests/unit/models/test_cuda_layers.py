@@ -7,6 +7,7 @@ import torch
 from on_cuda import close, normal
 
 from spdebench.models.layers import attention, linear, spectral
+from spdebench.models.layers.mixing import mix
 from spdebench.models.layers.mlp import MLP
 from spdebench.models.layers.norm import LayerNorm
 
@@ -48,10 +49,10 @@ def test_fourier_layer(modes: tuple[int, ...], lengths: tuple[int, ...]) -> None
     kept = spectral.Modes.half(modes)
     transform = spectral.FourierTransform(kept, lengths).cuda()
     h, weight = normal(*lengths, 20, 8), normal(2, *kept.shape, 8, 8)
-    close(lambda: transform.inverse(spectral.mix(transform(h), weight), lengths), [h, weight])
+    close(lambda: transform.inverse(mix(transform(h), weight), lengths), [h, weight])
 
 
 @pytest.mark.parametrize(("batch", "c", "d"), [(20, 32, 32), (100, 8, 8), (5, 20, 12)])
 def test_mixing(batch: int, c: int, d: int) -> None:
     z, weight = normal(2, 40, batch, c), normal(2, 39, c, d)
-    close(lambda: spectral.mix(z[:, 1:], weight), [z, weight])
+    close(lambda: mix(z[:, 1:], weight), [z, weight])

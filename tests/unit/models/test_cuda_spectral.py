@@ -8,7 +8,7 @@ import pytest
 import torch
 from on_cuda import close, normal
 
-from spdebench.models.layers import spectral
+from spdebench.models.layers.contract import contract
 from spdebench.models.layers.fourier import FourierTrunk
 from spdebench.models.layers.skip import skip
 from spdebench.models.layers.wavelet import WaveletLayer
@@ -36,14 +36,14 @@ def test_contraction(m: int, shape: tuple[int, ...], axis: int) -> None:
     whole = torch.randn(n + 3, m + 2, generator=torch.Generator().manual_seed(0)).cuda()
     for matrix in (whole[:n, :m].T, whole.T.contiguous()[:m, :n]):
         assert contract_cuda.takes(matrix, h.flatten(axis + 1).flatten(0, axis - 1) if axis else h.flatten(1)[None])
-        close(lambda matrix=matrix: spectral.contract(matrix, h, axis), [h])
+        close(lambda matrix=matrix: contract(matrix, h, axis), [h])
 
 
 def test_contraction_is_as_exact_as_float32() -> None:
     h, matrix = normal(4, 128, 640).detach(), normal(65, 128).detach()
     exact = matrix.double() @ h.double()
     scale = matrix.double().abs() @ h.double().abs()
-    assert float(((spectral.contract(matrix, h, 1) - exact).abs() / scale).max()) < 1e-6
+    assert float(((contract(matrix, h, 1) - exact).abs() / scale).max()) < 1e-6
 
 
 @pytest.mark.parametrize(("c", "d"), [(32, 32), (8, 8), (20, 33), (64, 64)])

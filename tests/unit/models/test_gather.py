@@ -18,7 +18,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 from spdebench.models import Features, OperatorModel
 from spdebench.models.paths import gather, gathered, integrate, log_ode, product
-from spdebench.models.paths.gather import _Notes
+from spdebench.models.paths.gather import _GradientSums
 
 CASES: list[tuple[str, dict[str, Any]]] = [
     *(("ncde", {"hidden": 5, "solver": solver}) for solver in ("euler", "heun", "rk4")),
@@ -248,8 +248,8 @@ def no_collector() -> Iterator[None]:
     gc.enable()
 
 
-def alive() -> list[_Notes]:
-    return [o for o in gc.get_objects() if type(o) is _Notes]
+def alive() -> list[_GradientSums]:
+    return [o for o in gc.get_objects() if type(o) is _GradientSums]
 
 
 def test_notes_go_with_the_graph(no_collector):

@@ -141,7 +141,7 @@ def test_log_ode_does_not_depend_on_how_many_windows_are_formed_together(numbers
     for first in range(0, 7, 2):  # by hand, window by window
         piece = partial_log_signatures(dx[:, first : first + 2])
         one[:, first + 1 : first + 3] = one[:, [first]] + piece @ f(one[:, first]).mT
-    monkeypatch.setattr(logode, "_TOGETHER", {"cpu": numbers})
+    monkeypatch.setattr(logode, "_AT_ONCE", {"cpu": numbers})
     torch.testing.assert_close(log_ode(f, start, dx, 2), one, atol=1e-14, rtol=1e-13)
 
 

@@ -10,7 +10,8 @@ import torch
 
 from spdebench.errors import UserError
 from spdebench.models.layers.fourier import FourierTrunk
-from spdebench.models.layers.spectral import FourierTransform, Modes, _order, mix
+from spdebench.models.layers.mixing import mix
+from spdebench.models.layers.spectral import FourierTransform, Modes, _order
 
 CASES = [
     ((11, 16), Modes.half((8, 6))),

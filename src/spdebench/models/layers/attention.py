@@ -48,7 +48,7 @@ class GalerkinAttention(nn.Module):
         self.register_buffer("heads_mask", (head[:, None] == head).float(), persistent=False)
 
     def forward(self, x: Tensor, before: Tensor | None = None) -> Tensor:
-        """Attention of x, plus ``before``."""
+        """The attention of x (B, n, C), plus ``before`` if given."""
         if accel.kernels("attention", (x, self.query.weight), self.key.in_features):
             query, key, value = self.query, self.key.weight, self.value.weight
             parameters = query.weight, query.bias, key, value, *self.out.parameters()

@@ -12,9 +12,10 @@ import torch
 from torch import Tensor, nn
 
 from spdebench.models.layers.linear import TallLinear
+from spdebench.models.layers.mixing import mix
 from spdebench.models.layers.mlp import MLP
 from spdebench.models.layers.skip import skip
-from spdebench.models.layers.spectral import FourierTransform, Modes, mix
+from spdebench.models.layers.spectral import FourierTransform, Modes
 from spdebench.tasks import Setting
 
 
@@ -70,8 +71,11 @@ class FourierTrunk(nn.Module):
         return (*(n // 2 for n in setting.grid.points), setting.frames // 2 + 1)
 
     def forward(self, h: Tensor) -> Tensor:
-        """(B, T, X.., width) -> u (B, T, X..). Fastest on a view of a (T, X.., B, width) array: samples go next to the
-        channels, so that the transforms along the other axes are few large products."""
+        """(B, T, X.., width) -> u (B, T, X..).
+
+        It is fastest on a view of a (T, X.., B, width) array: there samples are next to the channels, so that the
+        transforms along the other axes are few large products.
+        """
         h = h.movedim(0, -2).contiguous()
         frames = len(h)
         lengths = (frames + self.padding, *h.shape[1:-2])

@@ -2,8 +2,8 @@
 
     dL/dW = g' x = sum_s g_s' x_s,   dL/db = sum_s 1' g_s
 
-over pieces s of the rows: a batch of products and a short sum. cuBLAS gives one product over 10^5 rows to a few of the
-GPU's multiprocessors. Where W is small, one kernel reads g and x once for these and for dL/dx = g W.
+over pieces s of the rows: a batch of products and a short sum. cuBLAS computes one product over 10^5 rows on only a few
+of the GPU's multiprocessors. If W is small, one kernel reads g and x once for these and for dL/dx = g W.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ def affine(shift: Tensor, x: Tensor, matrix: Tensor) -> Tensor:
 
 
 def _small(x: Tensor, weight: Tensor) -> bool:
-    """Whether one kernel computes all gradients."""
+    """Whether W is small enough that one kernel can compute all gradients."""
     return accel.kernels("linear", (x, weight), *weight.shape) is not None
 
 

@@ -1,6 +1,6 @@
 """Layer normalisation of many tokens with few channels:  y = w (x - mean x) / sqrt(var x + eps) + b  on the last axis.
 
-torch gives every token its own block of threads, which 32 channels do not fill; our GPU kernel takes many at once.
+torch uses one block of threads per token, which 32 channels do not fill; our GPU kernel uses one block for many tokens.
 """
 
 from __future__ import annotations

@@ -18,13 +18,13 @@ from torch import Tensor, nn
 
 
 def _rms(values: Tensor) -> Tensor:
-    """Root mean square, 1 where there is nothing to scale: data that are constant but for rounding."""
+    """The root mean square of the values; 1 if they are 0 up to rounding."""
     rms = values.double().square().mean().sqrt()
     return torch.where(rms > 1e-12, rms, torch.ones_like(rms))
 
 
 def fit_units(sizes: Tensor, *values: Tensor | None) -> None:
-    """sizes[i] = rms of values[i]; left alone where there is nothing to measure."""
+    """Set sizes[i] to the root mean square of values[i]; it stays as it is if values[i] is None or 0."""
     for i, each in enumerate(values):
         if each is not None and (size := each.square().mean().sqrt()) > 0:
             sizes[i] = size
@@ -58,7 +58,7 @@ class Standard(nn.Module):
         self.register_buffer("size", torch.ones(()))
 
     def fit(self, values: Tensor) -> None:
-        """From samples ``(N, *shape)``, or from all numbers in ``values`` where m is one number."""
+        """Fit m and s to samples ``(N, *shape)``, or to all numbers in ``values`` if m is one number."""
         self.mean.copy_(values.mean(0) if self.mean.ndim else values.double().mean())
         self.size.copy_(_rms(values - self.mean.to(values)))
 

@@ -19,7 +19,7 @@ from spdebench.models.layers.linear import linear
 def skip(x: Tensor, weight: Tensor, bias: Tensor, far: Tensor, activation: Literal["gelu"] | None = None) -> Tensor:
     """x (n, .., C), W (D, C), b (D,), far (N, .., D) -> (N, .., D).
 
-    The leading axes may differ in length: missing rows of x count as 0 and rows beyond N are not used.
+    The leading axes may differ in length: rows that x lacks count as 0, and rows of x beyond N are not used.
     """
     if x.shape[1:-1] == far.shape[1:-1] and accel.kernels("skip", (x, weight, far), *weight.shape):
         return _Fused.apply(x, weight, bias, far, activation == "gelu")  # type: ignore[no-any-return,no-untyped-call]

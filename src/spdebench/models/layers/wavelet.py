@@ -22,13 +22,13 @@ import torch
 from torch import Tensor, nn
 
 from spdebench.errors import UserError
+from spdebench.models.layers.contract import contract
 from spdebench.models.layers.skip import skip
-from spdebench.models.layers.spectral import contract
 from spdebench.models.layers.wavelet_filters import scaling_filter
 
 
 def steps(n: int, length: int, level: int) -> list[int]:
-    """n and the lengths after 1..level steps with filters of ``length`` taps."""
+    """The lengths of an axis of n points before and after 1..level steps with filters of ``length`` taps."""
     out = [n]
     for _ in range(level):
         out.append((out[-1] + length - 1) // 2)
@@ -36,7 +36,7 @@ def steps(n: int, length: int, level: int) -> list[int]:
 
 
 def largest_level(n: int, wavelet: str) -> int:
-    """Number of steps that shorten an axis of n points; a step lengthens an axis shorter than L, due to symmetric ends.
+    """The number of steps that shorten an axis of n points; a step lengthens an axis that is shorter than the filter.
 
     Beyond the level at which the filter outgrows what is left, log2(n / (L-1)), coefficients are dominated by the
     reflected ends; the paper's level 4 at 128 and 57 points lies there (3 and 2), so it is no limit here.
@@ -56,7 +56,7 @@ def analysis(n: int, wavelet: str) -> tuple[np.ndarray, np.ndarray]:
     rows = np.arange((n + length - 1) // 2)
     place = 2 * rows[:, None] + 1 - taps
     place = place % (2 * n)
-    place = np.where(place < n, place, 2 * n - 1 - place)  # reflection, again and again where n < L
+    place = np.where(place < n, place, 2 * n - 1 - place)  # reflection, several times if n < L
     low, high = np.zeros((2, len(rows), n))
     np.add.at(low, (rows[:, None], place), h[::-1])
     np.add.at(high, (rows[:, None], place), (-1.0) ** (taps + 1) * h)
@@ -114,8 +114,10 @@ class WaveletLayer(nn.Module):
         self.pointwise = nn.Linear(width, width)
 
     def forward(self, v: Tensor, frames: int | None = None, activation: Literal["gelu"] | None = None) -> Tensor:
-        """Frames that v lacks are 0; only the first ``frames`` are computed if given. Fastest on a view of a
-        (T, X, B, C) array, which is what it returns."""
+        """(B, T, X, C) -> (B, T', X, C). Frames that v lacks count as 0; with ``frames`` only the first are computed.
+
+        It is fastest on a view of a (T, X, B, C) array, and such a view is what it returns.
+        """
         h = v.movedim(0, -2).contiguous()
         bands = contract(self.forth_x, contract(self.forth_t[:, : len(h)], h, 0), 1)
         flat = bands.flatten(0, 1)

@@ -26,7 +26,7 @@ class MatrixField(nn.Module):
         self.shape = (hidden, channels)
 
     def bind(self, start: Tensor) -> tuple[Tensor, Map]:
-        """z_0 and f for one solve from there: the evaluations' weight gradients are gathered."""
+        """(z_0, f) for one solve from ``start``; weight gradients of all evaluations are computed together."""
         inner, outer = ((layer.weight, layer.bias) for layer in (self.inner, self.outer))
         start, maps = gathered(start, inner, outer)
         return start, lambda z: self._value(z, *maps)
@@ -35,10 +35,11 @@ class MatrixField(nn.Module):
         return self._value(z, self.inner, self.outer)
 
     def _value(self, z: Tensor, inner: Map, outer: Map) -> Tensor:
+        """f(z) with the two linear maps ``inner`` and ``outer``."""
         out: Tensor = outer(inner(z).relu()).tanh().unflatten(-1, self.shape)
         return out
 
 
 def product(field: Map) -> Product:
-    """(z, dX) -> f(z) dX ``(B, hidden)`` for dX ``(B, channels)``."""
+    """The map (z, dX) -> f(z) dX ``(B, hidden)`` for dX ``(B, channels)``."""
     return lambda z, increment: torch.bmm(field(z), increment[:, :, None]).squeeze(2)

@@ -1,11 +1,11 @@
-"""Weight gradients of an ODE solve, gathered:  sum_k g_k^T x_k = [g_1; ..; g_K]^T [x_1; ..; x_K].
+"""Weight gradients of an ODE solve, computed together:  sum_k g_k^T x_k = [g_1; ..; g_K]^T [x_1; ..; x_K].
 
-A solve evaluates the same linear maps y_k = x_k W^T + b at K places. Plain autograd forms a product, a sum for the bias
-and two additions at each of them, which is half the time of a training step where the maps are small. Here the backward
+A solve evaluates the same linear maps y_k = x_k W^T + b K times. Plain autograd computes a product, a sum for the bias
+and two additions for each of them, which is half the time of a training step if the maps are small. Here the backward
 pass of an evaluation returns g_k W and stores (x_k, g_k); the products are computed together when all are stored.
 
-Autograd knows when that is: the weights enter the graph together with z_0, and all evaluations follow from z_0, so the
-backward pass of this entry comes last. The pairs belong to the graph of one solve, never to a module.
+The weights enter the graph together with z_0, and all evaluations follow from z_0, so the backward pass of this node
+comes last; it computes the products. The pairs belong to the graph of one solve and never to a module.
 """
 
 from __future__ import annotations
@@ -23,50 +23,52 @@ Map = Callable[[Tensor], Tensor]
 Weights = tuple[Tensor, Tensor | None]
 """W (out, in), b (out) or None, for x (.., in); or W (modes, out, in), one per mode, None, for x (B, modes, in)."""
 
-_LARGE = 1 << 18  # numbers in W from which gathering is faster on a processor
-_HELD = 1 << 28  # bytes of pairs that are held before they are multiplied
-_MANY = 1024  # rows that make a product on their own
+_LARGE = 1 << 18  # from this number of entries of W on, gathering is faster on a processor
+_HELD = 1 << 28  # bytes of pairs that are stored before they are multiplied
+_MANY = 1024  # rows of a section of a long product
 
 
 def gathered(start: Tensor, *layers: Weights) -> tuple[Tensor, list[Map]]:
-    """The start of a solve and the layers as maps, which are to be used on what follows from the returned start only.
+    """(start, maps): the start of a solve and the layers as maps, to be used only on values computed from that start.
 
-    They are ordinary maps where there is nothing to gather or to gain, under autocast (evaluations cast weights, each
-    for itself) and in compiled code, where gradients cannot be stored on the side.
+    They are ordinary linear maps where no gradients are needed or nothing is gained, under autocast (each evaluation
+    casts the weights) and in compiled code, where gradients cannot be stored on the side.
     """
-    able = torch.is_grad_enabled() and not torch.compiler.is_compiling()
-    able = able and not torch.is_autocast_enabled(start.device.type)
-    notes = [_Notes(*layer) if able and _is_faster(*layer) else None for layer in layers]
-    taken = [t for layer, each in zip(layers, notes, strict=True) if each for t in layer]
-    if taken:
-        start = _Start.apply(start, [each for each in notes if each], *taken)  # type: ignore[no-untyped-call]
+    possible = torch.is_grad_enabled() and not torch.compiler.is_compiling()
+    possible = possible and not torch.is_autocast_enabled(start.device.type)
+    sums = [_GradientSums(*layer) if possible and _is_faster(*layer) else None for layer in layers]
+    weights = [t for layer, each in zip(layers, sums, strict=True) if each for t in layer]
+    if weights:
+        start = _Start.apply(start, [each for each in sums if each], *weights)  # type: ignore[no-untyped-call]
     return start, [
-        _plain(*layer) if each is None else _noting(*layer, each) for layer, each in zip(layers, notes, strict=True)
+        _plain(*layer) if each is None else _storing(*layer, each) for layer, each in zip(layers, sums, strict=True)
     ]
 
 
 def _is_faster(weight: Tensor, bias: Tensor | None) -> bool:
     """Whether gathering is faster: on a GPU always, on a processor for large weights."""
-    asked = weight.requires_grad or (bias is not None and bias.requires_grad)
-    return asked and (weight.device.type != "cpu" or weight.numel() >= _LARGE)
+    needed = weight.requires_grad or (bias is not None and bias.requires_grad)
+    return needed and (weight.device.type != "cpu" or weight.numel() >= _LARGE)
 
 
 def _plain(weight: Tensor, bias: Tensor | None) -> Map:
+    """The linear map with the ordinary gradients of autograd."""
     if weight.ndim == 2:
         return lambda x: functional.linear(x, weight, bias)
     return lambda x: torch.bmm(x.transpose(0, 1), weight.mT).transpose(0, 1)
 
 
-def _noting(weight: Tensor, bias: Tensor | None, notes: _Notes) -> Map:
+def _storing(weight: Tensor, bias: Tensor | None, sums: _GradientSums) -> Map:
+    """The linear map whose backward pass stores (x, g) in ``sums``."""
     weight, bias = weight.detach(), None if bias is None else bias.detach()
-    return lambda x: _Apply.apply(x, weight, bias, notes)  # type: ignore[no-untyped-call]
+    return lambda x: _Apply.apply(x, weight, bias, sums)  # type: ignore[no-untyped-call]
 
 
-class _Notes:
+class _GradientSums:
     """Pairs (x, g) of one layer in one backward pass, and the sums over those that are multiplied already."""
 
     def __init__(self, weight: Tensor, bias: Tensor | None) -> None:
-        self._asked = weight.requires_grad, bias is not None and bias.requires_grad
+        self._needed = weight.requires_grad, bias is not None and bias.requires_grad
         self._pass = -1
         self._clear()
 
@@ -82,20 +84,21 @@ class _Notes:
             self._pass = now
 
     def add(self, x: Tensor, g: Tensor) -> None:
-        """x (rows, in) and g (rows, out), or one matrix of each per mode."""
+        """Store x (rows, in) and g (rows, out), or one matrix of each per mode."""
         self._drop_failed_pass()
         self._pairs.append((x.detach(), g))
         if len(self._pairs) * (x.nbytes + g.nbytes) >= _HELD:
             self._multiply()
 
     def _multiply(self) -> None:
+        """Add the products of the stored pairs to the sums."""
         x, g = (_joined(parts) for parts in zip(*self._pairs, strict=True))
-        new = [_product(g, x, len(self._pairs)) if self._asked[0] else None, g.sum(-2) if self._asked[1] else None]
+        new = [_product(g, x, len(self._pairs)) if self._needed[0] else None, g.sum(-2) if self._needed[1] else None]
         self._sums = [b if a is None or b is None else a.add_(b) for a, b in zip(self._sums, new, strict=True)]
         self._pairs = []
 
     def take(self) -> list[Tensor | None]:
-        """The gradients of W and b; None where they are not asked for or no evaluation was met."""
+        """The gradients of W and b, each None if it is not needed or the map was not used; then forget them."""
         self._drop_failed_pass()
         if self._pairs:
             self._multiply()
@@ -109,7 +112,7 @@ def _joined(parts: tuple[Tensor, ...]) -> Tensor:
 
 
 def _product(g: Tensor, x: Tensor, sections: int) -> Tensor:
-    """g^T x; long sums are cut into sections, so that a device has as many products to run side by side."""
+    """g^T x; a long sum is cut into ``sections``, so that a device can compute that many products in parallel."""
     if sections > 1 and x.ndim == 2 and len(x) >= _MANY * sections:
         g, x = g.unflatten(0, (sections, -1)), x.unflatten(0, (sections, -1))
         return torch.bmm(g.mT, x).sum(0)
@@ -117,26 +120,26 @@ def _product(g: Tensor, x: Tensor, sections: int) -> Tensor:
 
 
 class _Start(Function):
-    """z_0 as it is; backward, which comes last, gives W and b of every layer their gradients."""
+    """z_0 unchanged; its backward pass comes last and returns the gradients of W and b of every layer."""
 
     @staticmethod
-    def forward(ctx: Any, start: Tensor, notes: list[_Notes], *weights: Tensor | None) -> Tensor:
-        ctx.notes = notes
+    def forward(ctx: Any, start: Tensor, sums: list[_GradientSums], *weights: Tensor | None) -> Tensor:
+        ctx.sums = sums
         return start.view_as(start)
 
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, g: Tensor) -> tuple[Tensor | None, ...]:
-        return g, None, *(t for notes in ctx.notes for t in notes.take())
+        return g, None, *(t for sums in ctx.sums for t in sums.take())
 
 
 class _Apply(Function):
-    """x W^T + b; backward notes (x, g) and gives x its gradient g W."""
+    """x W^T + b; its backward pass stores (x, g) and returns g W, the gradient of x."""
 
     @staticmethod
-    def forward(ctx: Any, x: Tensor, weight: Tensor, bias: Tensor | None, notes: _Notes) -> Tensor:
+    def forward(ctx: Any, x: Tensor, weight: Tensor, bias: Tensor | None, sums: _GradientSums) -> Tensor:
         ctx.save_for_backward(x, weight)
-        ctx.notes = notes
+        ctx.sums = sums
         return _by_row(x, weight, bias) if weight.ndim == 2 else _by_mode(x, weight.mT)
 
     @staticmethod
@@ -144,14 +147,15 @@ class _Apply(Function):
     def backward(ctx: Any, g: Tensor) -> tuple[Tensor | None, ...]:
         x, weight = ctx.saved_tensors
         if weight.ndim == 2:
-            ctx.notes.add(x.flatten(0, -2), g.flatten(0, -2))
+            ctx.sums.add(x.flatten(0, -2), g.flatten(0, -2))
             return g @ weight, None, None, None
-        ctx.notes.add(x.transpose(0, 1), g.transpose(0, 1))
+        ctx.sums.add(x.transpose(0, 1), g.transpose(0, 1))
         return _by_mode(g, weight), None, None, None
 
 
 def _by_row(x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
-    """``functional.linear``, which gives a view for more than two axes; what is no view may be changed in place."""
+    """``functional.linear``, but never a view (as that returns for more than two axes), so that it can be changed in
+    place."""
     if x.ndim == 2:
         return functional.linear(x, weight, bias)
     rows, out = x.flatten(0, -2), x.new_empty(*x.shape[:-1], len(weight))
@@ -163,7 +167,7 @@ def _by_row(x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
 
 
 def _by_mode(x: Tensor, matrices: Tensor) -> Tensor:
-    """(B, modes, from) and (modes, from, to) -> (B, modes, to), written where it belongs."""
+    """x (B, modes, in) times matrices (modes, in, out): (B, modes, out)."""
     out = x.new_empty(*x.shape[:2], matrices.shape[2])
     torch.bmm(x.transpose(0, 1), matrices, out=out.transpose(0, 1))
     return out

@@ -26,7 +26,7 @@ from spdebench.errors import UserError
 
 Solver = Literal["euler", "heun", "rk4"]
 Product = Callable[[Tensor, Tensor], Tensor]
-"""(z, dX) -> f(z) dX, the contraction left to the field, which knows its structure."""
+"""(z, dX) -> f(z) dX; the vector field computes the product itself, because it knows the structure of f."""
 
 
 def integrate(field: Product, start: Tensor, increments: Tensor, solver: Solver = "euler") -> Tensor:

@@ -15,7 +15,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-_TOGETHER = {"cpu": 1 << 20, "cuda": 1 << 25}  # numbers of log-signatures formed at once: what a cache holds, 128 MB
+_AT_ONCE = {"cpu": 1 << 20, "cuda": 1 << 25}  # values of log-signatures computed at once: the size of a cache, 128 MB
 
 
 def log_ode(
@@ -23,11 +23,11 @@ def log_ode(
 ) -> Tensor:
     """z_0..z_N, ``(B, N + 1, h)``; ``field`` maps z ``(B, h)`` to ``(B, h, log-signature channels)``.
 
-    The last window is shorter when ``window`` does not divide N. Log-signatures are formed for several windows at once
+    The last window is shorter if ``window`` does not divide N. Log-signatures are computed for several windows at once
     but not for all: those of all frames of all samples of phi41 would fill 2 GB.
     """
     frames = [start]
-    for part in increments.split(window * _together(increments, window), dim=1):
+    for part in increments.split(window * _windows_at_once(increments, window), dim=1):
         filled = functional.pad(part, (0, 0, 0, -part.shape[1] % window))
         pieces = partial_log_signatures(filled.unflatten(1, (-1, window)), area_weight).unbind(1)
         for piece, passed in zip(pieces, part.split(window, dim=1), strict=True):
@@ -37,17 +37,17 @@ def log_ode(
     return torch.stack(frames, dim=1)
 
 
-def _together(increments: Tensor, window: int) -> int:
-    """Windows whose log-signatures are formed at once."""
+def _windows_at_once(increments: Tensor, window: int) -> int:
+    """The number of windows whose log-signatures are computed at once."""
     batch, _, channels = increments.shape
     numbers = batch * window * channels * (channels + 1) // 2
-    return max(1, _TOGETHER.get(increments.device.type, 1) // numbers)
+    return max(1, _AT_ONCE.get(increments.device.type, 1) // numbers)
 
 
 def partial_log_signatures(increments: Tensor, area_weight: float = 1.0) -> Tensor:
     """Depth-2 log-signatures from the start to each later point: ``(.., n, d)`` -> ``(.., n, d + d(d-1)/2)``.
 
-    The last one is `spdebench.signatures.log_signature` of the whole piece, in its order, areas times ``area_weight``.
+    The last one is `spdebench.signatures.log_signature` of the whole path, in its order, areas times ``area_weight``.
     """
     channels = increments.shape[-1]
     reached = increments.cumsum(dim=-2)

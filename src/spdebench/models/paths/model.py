@@ -12,7 +12,10 @@ from spdebench.tasks import Batch, Setting
 
 
 class DrivenModel(OperatorModel):
-    """W is divided by the training rms of W_T; u0 is standardised by numbers, u by a mean of ``shape`` and a number."""
+    """Base of models driven by dw. W is divided by the root mean square of W_T over the training part.
+
+    u0 is standardised by two numbers, u by a mean field of ``shape`` and one number.
+    """
 
     causal = True
 

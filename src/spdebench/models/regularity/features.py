@@ -69,22 +69,22 @@ class TreeFeatures(nn.Module):
         return torch.stack([fields[t] for t in wanted], -1)
 
     def _grow(self, fields: Fields, wanted: Sequence[Tree], xi: Tensor | None) -> None:
-        """Add the integrals of products, depth by depth; those of one kind are computed together."""
+        """Add the integrals of products to ``fields``, depth by depth; those of one kind are computed together."""
         for depth in range(2, max(t.depth for t in wanted) + 1):
             level = [t for t in wanted if t.depth == depth]
             noisy = [t for t in level if t.noise]
             fluxes = [t for t in level if t.form == "flux" and isinstance(self.kernel, DispersiveKernel)]
-            rest = [t for t in level if t not in noisy and t not in fluxes]
-            if rest:
-                fields.update(zip(rest, self.kernel.drift(self.products(rest, fields)), strict=True))
+            others = [t for t in level if t not in noisy and t not in fluxes]
+            if others:
+                fields.update(zip(others, self.kernel.drift(self.products(others, fields)), strict=True))
             if noisy:
                 assert xi is not None
                 fields.update(zip(noisy, self.kernel.multiplied(self.products(noisy, fields), xi), strict=True))
             for count in sorted({len(t.factors) for t in fluxes}):
-                some = [t for t in fluxes if len(t.factors) == count]
-                factors = [torch.stack([fields[t.factors[i].tree] for t in some]) for i in range(count)]
+                alike = [t for t in fluxes if len(t.factors) == count]
+                factors = [torch.stack([fields[t.factors[i].tree] for t in alike]) for i in range(count)]
                 assert isinstance(self.kernel, DispersiveKernel)
-                fields.update(zip(some, self.kernel.flux(*factors), strict=True))
+                fields.update(zip(alike, self.kernel.flux(*factors), strict=True))
 
 
 class Scales(nn.Module):

@@ -2,8 +2,8 @@
 
     I[p]_n = sum_{m <= n} K_{n-m} p_m,    I_c = A^n u0,    both by the steps of `schemes`
 
-The noise is constant on an interval and enters at the frame that ends it; xi times a field tau is xi_n tau_{n-1} at the
-left end of the interval and xi_n tau_n at the right end.
+xi_n is the rate of the noise on the interval that ends at frame n. The product of xi and a field tau is xi_n tau_{n-1}
+at the left end of this interval and xi_n tau_n at its right end.
 
 The authors' code multiplies by one dense matrix over all (t, x), has the heat equation by implicit Euler only, and
 propagates u0 with the Dirichlet matrix on a periodic box; here boundary, step and scheme are those of the setting.
@@ -59,12 +59,12 @@ class Kernel(nn.Module):
         self.register_buffer("velocity", moving.float(), persistent=False)
 
     def _keep(self, name: str, matrix: Tensor) -> None:
-        """Real and imaginary parts as float32 buffers (K, T, T); no imaginary one for a real matrix."""
+        """Register real and imaginary parts as float32 buffers (K, T, T); the latter is None for a real matrix."""
         for part in ("real", "imag"):
             values = getattr(matrix, part).float().contiguous() if part == "real" or matrix.is_complex() else None
             self.register_buffer(f"{name}_{part}", values, persistent=False)
 
-    # --- what I does ----------------------------------------------------------------------------------------------
+    # --- the integrals --------------------------------------------------------------------------------------------
     def datum(self, u0: Tensor) -> Tensor:
         """I_c: u0 (B X..) propagated by the linear part, with the equation's initial velocity if its order is 2."""
         return self._along_time("carry", u0.unsqueeze(-self.grid.dim - 1)) + self.velocity
@@ -85,7 +85,7 @@ class Kernel(nn.Module):
         return self._along_time("drift", source)
 
     def _along_time(self, name: str, source: Tensor) -> Tensor:
-        """The matrix (K, T, T') along the frames of every mode of source (..., T', X..)."""
+        """The matrices (K, T, T') called ``name``, applied along the frames of every mode of source (..., T', X..)."""
         grid = self.grid
         c = grid.transform(source)
         lead = c.shape[: -grid.dim - 1]
@@ -102,6 +102,7 @@ class Kernel(nn.Module):
 
 
 def _times(matrix: Tensor, columns: Tensor) -> Tensor:
+    """matrix (K, T, T') times columns (K, T', ..): (K, T, ..)."""
     return torch.unflatten(torch.bmm(matrix, columns.flatten(2)), 2, columns.shape[2:])
 
 
@@ -124,9 +125,9 @@ class DispersiveKernel(Kernel):
         flow = self.step.a[..., 0, 0]
         self._keep("flow", _matrix(self.step.powers(torch.ones_like(self.step.left), self.frames - 1)))
         slope = self.grid.derivative(0)
-        moves = slope.abs() > 0
-        primitive = torch.where(moves, 1 / torch.where(moves, slope, 1.0), 0.0)
-        scale = torch.where(moves, 1 / (3 * known[0]), 0.0)
+        nonzero = slope.abs() > 0
+        primitive = torch.where(nonzero, 1 / torch.where(nonzero, slope, 1.0), 0.0)
+        scale = torch.where(nonzero, 1 / (3 * known[0]), 0.0)
         symbols = (self.dt * slope, primitive, primitive / flow, scale + 0j, scale * flow)
         self.register_buffer("symbols", torch.stack(symbols).to(torch.complex64), persistent=False)
 

@@ -56,7 +56,7 @@ class TreeModel(OperatorModel):
         rule = setting.equation.rule or linear_rule(setting.equation)
         self.chosen: tuple[Tree, ...] = grow(rule, config.height, config.degree)
         self.trees = TreeFeatures(setting, self.chosen, config.kernel)
-        self._elsewhere: dict[tuple[tuple[int, ...], torch.device], TreeFeatures] = {}
+        self._on_other_grids: dict[tuple[tuple[int, ...], torch.device], TreeFeatures] = {}
 
     @classmethod
     def supports(cls, setting: Setting) -> None:
@@ -84,17 +84,17 @@ class TreeModel(OperatorModel):
         if tuple(points) == self.setting.grid.points:
             return self.trees
         key = (tuple(points), field.device)
-        if key not in self._elsewhere:
+        if key not in self._on_other_grids:
             other = dataclasses.replace(self.setting, grid=self.setting.grid.with_points(points))
             with torch.inference_mode(False):
                 made = TreeFeatures(other, self.chosen, self.config.kernel)
-            self._elsewhere[key] = made.to(field.device)
-        return self._elsewhere[key]
+            self._on_other_grids[key] = made.to(field.device)
+        return self._on_other_grids[key]
 
 
 @dataclass(frozen=True, kw_only=True)
 class TrunkConfig(TreeConfig):
-    """Size of the trunk; ``modes``: for each space axis, then for time, counted as in FNO."""
+    """The size of the trunk; ``modes`` are counted as in FNO: for each space axis, then for time."""
 
     width: int = 32
     layers: int = 4
@@ -147,8 +147,6 @@ class TrunkOnTrees(TreeModel):
         return out * self.solution.size
 
     def _places(self, field: Tensor) -> Tensor:
+        """Coordinates of the training grid, or of the grid of channels (B, T, X.., C) on the same box."""
         points = tuple(field.shape[2:-1])
-        if points == self.setting.grid.points:
-            return self.places
-        grid = self.setting.grid.with_points(points)
-        return coordinates(dataclasses.replace(self.setting, grid=grid)).to(self.places)
+        return self.places if points == self.setting.grid.points else coordinates(self.setting, points).to(self.places)

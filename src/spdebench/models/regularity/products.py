@@ -52,15 +52,17 @@ class Products(nn.Module):
             self._keep("slopes", torch.stack([slope**m for m in range(orders + 1)]))
 
     def _keep(self, name: str, symbol: Tensor) -> None:
+        """Register a symbol as a buffer."""
         self.register_buffer(name, symbol.to(torch.complex64), persistent=False)
 
     def forward(self, trees: Sequence[Tree], fields: Fields) -> Tensor:
-        """The products under the integrals of ``trees``, without xi: (S, B, T, X..)."""
+        """The products under the integrals of ``trees``, without xi: (trees, B, T, X..)."""
         seen: dict[tuple[str | int, Tree], Tensor] = {}  # factors that several products share
-        products = (self._one(t, fields, seen) for t in trees)
+        products = (self._product(t, fields, seen) for t in trees)
         return torch.stack(torch.broadcast_tensors(*products))
 
-    def _one(self, tree: Tree, fields: Fields, seen: dict[tuple[str | int, Tree], Tensor]) -> Tensor:
+    def _product(self, tree: Tree, fields: Fields, seen: dict[tuple[str | int, Tree], Tensor]) -> Tensor:
+        """The product under the integral of one tree."""
         if tree.form == "transport":
             first, second = (f.tree for f in tree.factors)
             return self._transport(first, second, fields, seen)
@@ -69,6 +71,7 @@ class Products(nn.Module):
         return self._slope(field, 1) if tree.form == "flux" else field
 
     def _factor(self, factor: Factor, fields: Fields, seen: dict[tuple[str | int, Tree], Tensor]) -> Tensor:
+        """The field of one factor: that of a tree, or a derivative of it."""
         if factor.order == 0:
             return fields[factor.tree]
         key = (factor.order, factor.tree)
@@ -77,6 +80,7 @@ class Products(nn.Module):
         return seen[key]
 
     def _slope(self, field: Tensor, order: int) -> Tensor:
+        """The derivative of this order in x."""
         return self.grid.inverse(self.grid.transform(field) * self.slopes[order])
 
     def _transport(

@@ -1,9 +1,9 @@
 """x_n = A x_{n-1} + l p_{n-1} + r p_n: the linear part of an equation from frame to frame, mode by mode.
 
-``generator`` takes A, l and r from the propagator of the scheme that made the data, so that an explicit drift enters
-from frame n-1 alone; where frames are several steps apart the scheme is run over these steps, the noise spread evenly
-and the source linear between the frames, which is all that frames tell. ``exact`` is the semigroup of the continuous
-linear part, the source linear and the noise constant between frames.
+``generator`` takes A, l and r from the propagator of the scheme that generated the data, so that an explicit drift is
+evaluated at frame n-1 only. If frames are several steps apart, these steps are composed, with the noise spread evenly
+and the source linear between the frames, since the frames contain no more. ``exact`` is the semigroup of the continuous
+linear part, with the source linear and the noise constant between frames.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ Kind = Literal["generator", "exact"]
 
 
 def symbol_on(grid: Grid, equation: Equation, make: Callable[[Grid], Tensor]) -> Tensor:
-    """The symbol ``make`` at the modes of ``grid``; where differences on a finer grid made the data, that of those."""
+    """The symbol ``make(grid)``; if the data come from finite differences on a finer grid, that grid's symbol."""
     source = equation.solving_grid
     finer = all(m >= n for m, n in zip(source.points, grid.points, strict=True)) and source.points != grid.points
     if not (equation.differences and finer):
@@ -41,9 +41,9 @@ def propagator(equation: Equation, kind: Kind) -> Propagator:
 
 
 def linear_part(equation: Equation, grid: Grid, dt: float, kind: Kind) -> tuple[Step, Step]:
-    """How a source of the drift and the rate of the noise enter over one interval dt between frames."""
+    """(drift, noise): the effects of a source and of the rate of the noise over one interval dt between frames."""
     if kind == "exact":
-        smooth = equation.replace(edition="converged", solve_points=0, substeps=0)  # whose symbol is not of differences
+        smooth = equation.replace(edition="converged", solve_points=0, substeps=0)  # its symbol is the continuous one
         symbol = smooth.symbol(grid)
     else:
         symbol = symbol_on(grid, equation, equation.symbol)

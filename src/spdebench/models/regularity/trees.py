@@ -68,6 +68,7 @@ class Tree:
         return {"xi": "xi", "datum": "I_c"}.get(self.kind) or f"I[{self._inner()}]"
 
     def _inner(self) -> str:
+        """The product under the integral, as text."""
         if self.form == "transport":
             a, b = self.factors
             return f"v({a.tree}).grad {b.tree}"
@@ -103,8 +104,8 @@ def grow(rule: Rule, height: int = 2, degree: float = DEGREE) -> tuple[Tree, ...
     known = [Tree("datum", rule.kernel_degree)]
     for level in range(1, height + 1):
         for noise in (False, True):  # at height 1, trees with noise may contain the trees without
-            some = [t for m in terms if m.noise == noise for t in _integrals(m, known, rule)]
-            new = {t: None for t in some if t.height == level and t.degree <= degree and t not in known}
+            found = [t for m in terms if m.noise == noise for t in _integrals(m, known, rule)]
+            new = {t: None for t in found if t.height == level and t.degree <= degree and t not in known}
             known += sorted(new, key=lambda t: (len(t.factors), t.degree, str(t)))
     return (Tree("xi", rule.noise_degree), *known)
 
@@ -131,6 +132,7 @@ def _integrals(term: Monomial, known: Sequence[Tree], rule: Rule) -> Iterator[Tr
 
 
 def _integral(factors: tuple[Factor, ...], term: Monomial, rule: Rule, degree: float) -> Tree:
+    """The integral of a product whose factors have this degree in all."""
     total = rule.kernel_degree + degree + (rule.noise_degree if term.noise else 0.0)
     form = term.form if factors or term.form == "force" else "product"
     return Tree("integral", total, factors, term.noise, form)

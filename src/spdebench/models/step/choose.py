@@ -39,16 +39,16 @@ ENOUGH = 2e-7
 DIVERGED = 2.0
 """A path with a larger relative error counts as diverged."""
 FRAME_VALUES = 500_000
-"""Values of u from which the velocity of a moving frame is fitted."""
+"""About how many values of u are used to fit the velocity of a moving frame."""
 FINALISTS = 4
-"""Plans that are fitted on the larger number of rows until one is stable."""
+"""The most plans that are fitted on the larger number of rows, until one is stable."""
 COARSE_RIDGES = (1e-12, 1e-8)
 RIDGES = (1e-13, 1e-11, 1e-9, 1e-7, 1e-6)
 
 
 @dataclass
 class Sizes:
-    """Rows of a regression and validation paths, bounded by their number and by their values in all."""
+    """How many rows of a regression and how many validation paths are used, during the search and at its end."""
 
     search_rows: int
     search_paths: int
@@ -68,7 +68,7 @@ class Sizes:
 
 @dataclass
 class Search:
-    """The data of a choice and what has been tried."""
+    """The search for the best plan: its data, and the plans that have been tried."""
 
     grid: Grid
     train: Paths
@@ -89,9 +89,9 @@ class Search:
         self.limits = self.train.range(self.grid)
 
     def run(self) -> Choice:
-        """The best plan, fitted on the larger number of rows; if a path then diverges the next best, or a smaller one.
+        """The best plan, fitted on the larger number of rows; if a path then diverges the next best, or a linear one.
 
-        Here all validation paths count, and for stability twice as many training paths.
+        The larger number of validation paths is used here, and twice as many training paths to test the stability.
         """
         best = self._search()
         order = [best.plan, *sorted((p for p in self.tried if p != best.plan), key=lambda p: self.tried[p])]
@@ -107,9 +107,9 @@ class Search:
         return final if final.plan.groups or not best.plan.groups else self._with_replaced_paths(plans[:-1], final)
 
     def _with_replaced_paths(self, plans: list[Plan], linear: Choice) -> Choice:
-        """The best of unstable plans as they predict, with paths that leave the range continued by fewer stages.
+        """The best of unstable plans, with paths that leave the range replaced as in a prediction (`rollout`).
 
-        Where one path in a hundred diverges, a nonlinear step may still be far better than a linear one.
+        If one path in a hundred diverges, a nonlinear step may still be far better than a linear one.
         """
         val = Paths(self.val.u[: self.sizes.final_paths], self.val.dw[: self.sizes.final_paths])
         chosen = linear
@@ -131,6 +131,7 @@ class Search:
         return chosen
 
     def _stable(self, made: Stepper) -> bool:
+        """Whether no training path diverges."""
         count = 2 * self.sizes.final_paths
         return math.isfinite(error(made, Paths(self.train.u[:count], self.train.dw[:count])))
 
@@ -153,9 +154,9 @@ class Search:
         return best
 
     def _round(self, best: Choice, useless: set[str], *, again: bool) -> tuple[Choice, set[str]]:
-        """The best extension of a plan, or the first that halves the error; and those that did not help.
+        """The best extension of a plan, or the first that halves the error; and the names of those that did not help.
 
-        Extensions that did not help before are left out, or (``again``) are the only ones.
+        Extensions that did not help before (``useless``) are left out, or with ``again`` only they are tried.
         """
         found, idle = best, set[str]()
         for what, plan in self._extensions(best.plan):
@@ -171,7 +172,7 @@ class Search:
         return found, idle
 
     def _extensions(self, plan: Plan) -> Iterator[tuple[str, Plan]]:
-        """Plans with one thing more, by the name of that thing; what is cheap and often needed comes first."""
+        """(name, plan) for each extension of a plan by one thing; those that are cheap and often needed come first."""
         if self.velocity and not plan.velocity:
             yield "frame", plan.having(velocity=self.velocity)
         names = ["noise", "gradients", *(["inverse"] if self.grid.dim < 3 else [])]
@@ -192,7 +193,7 @@ class Search:
 
     @cached_property
     def velocity(self) -> tuple[float, ...]:
-        """Of a moving frame in which one linear step is clearly better than at rest; () if there is none."""
+        """The velocities of a moving frame in which one linear step is clearly better than at rest; () if none is."""
         if not self.grid.periodic:
             return ()
         rows = max(100, min(self.sizes.search_rows, FRAME_VALUES // math.prod(self.grid.points)))
@@ -201,7 +202,7 @@ class Search:
         return fit_velocity(self.grid, *(torch.cat(part) for part in zip(*parts, strict=True)))
 
     def _try(self, plan: Plan, base: Choice | None = None) -> Choice:
-        """A fit for comparison; one with more stages than ``base`` goes on from it."""
+        """Fit a plan on few rows for comparison, continuing ``base`` if that is the same plan with fewer stages."""
         start = base if base and plan.stages > 1 and plan.having(stages=base.plan.stages) == base.plan else None
         found = self._fit(plan, self.sizes.search_rows, self.sizes.search_paths, self.ridges, start)
         self.tried[plan] = found.error
@@ -223,10 +224,11 @@ class Search:
         )
 
     def _score(self, made: Stepper, paths: int) -> float:
-        """The error on the first validation paths."""
+        """The error on the first ``paths`` validation paths."""
         return error(made, Paths(self.val.u[:paths], self.val.dw[:paths]))
 
     def _better(self, found: Choice, best: Choice) -> bool:
+        """Whether ``found`` lowers the error enough to be kept."""
         return math.isfinite(found.error) and not found.error > self.gain * best.error
 
 
@@ -240,7 +242,7 @@ def error(stepper: Stepper, paths: Paths) -> float:
 
 
 def path_errors(stepper: Stepper, paths: Paths, *, replace: bool) -> Tensor:
-    """The relative L2 error of each path as predicted (``replace``), or inf where the rollout leaves the range."""
+    """The relative L2 error of each path: with ``replace`` as in a prediction, else inf if it leaves the range."""
     v = stepper.rollout(paths.u[:, 0], paths.dw, replace=replace)
     gap, size = ((x[:, 1:].double()).flatten(1).norm(dim=1) for x in (v - paths.u, paths.u))
     errors: Tensor = gap / size
@@ -250,7 +252,7 @@ def path_errors(stepper: Stepper, paths: Paths, *, replace: bool) -> Tensor:
 
 
 def held_out(paths: Paths, share: float = 0.25) -> tuple[Paths, Paths]:
-    """Training and validation paths out of one set, for a caller that has no validation part."""
+    """Split one set of paths into training and validation paths; the latter are the last ``share`` of them."""
     count = max(1, int(share * len(paths)))
     if len(paths) < 2:
         return paths, paths

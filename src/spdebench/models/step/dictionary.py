@@ -40,7 +40,7 @@ class Term:
 
     @property
     def name(self) -> str:
-        """As a reader writes it: u^3, u dw, u_x^2, t u."""
+        """The term as text: u^3, u dw, u_x^2, t u."""
         parts = [f"{symbol}^{power}" if power > 1 else symbol for symbol, power in self._scalars() if power]
         for factor in dict.fromkeys(self.factors):
             count = self.factors.count(factor)
@@ -52,10 +52,12 @@ class Term:
 
     @property
     def linear(self) -> bool:
+        """Whether the term has at most one field, so that no product of fields is needed."""
         return len(self.factors) < 2
 
 
 def _label(field: str, operator: str) -> str:
+    """A factor as text: u, dw[-1], u_x, (inv u)_x."""
     head, lag = field[0], int(field[1:] or 0)
     symbol = {"u": "u", "w": "dw", "v": "v"}[head] + (f"[-{lag}]" if lag and head != "v" else str(lag) if lag else "")
     if not operator:
@@ -100,7 +102,7 @@ def group(name: str, dim: int, u: str = "u", w: str = "w") -> list[Term]:
 
 
 def mixed(terms: Iterable[Term], old: str, new: str) -> list[Term]:
-    """Every term with one or more of its factors ``old`` replaced by ``new``: u^3 gives u^2 v, u v^2, v^3."""
+    """All terms made by replacing one or more factors ``old`` by ``new``: u^3 gives u^2 v, u v^2, v^3."""
     out: dict[tuple[Any, ...], Term] = {}
     for term in terms:
         places = [i for i, (field, _) in enumerate(term.factors) if field == old]
@@ -141,8 +143,8 @@ class Dictionary:
     def columns(self, terms: Sequence[Term], fields: Mapping[str, Tensor], t: Tensor | float) -> Tensor:
         """Coefficients (F, B, modes) of the terms; fields are coefficients (B, modes), t is t_n/T of each row."""
         values: dict[Factor, Tensor] = {}
-        some = next(iter(fields.values()))
-        out = some.new_empty((len(terms), *some.shape))
+        first = next(iter(fields.values()))
+        out = first.new_empty((len(terms), *first.shape))
         products: list[tuple[int, Tensor]] = []
         for i, term in enumerate(terms):
             if not term.factors:
@@ -165,6 +167,7 @@ class Dictionary:
         return out
 
     def _scale(self, out: Tensor, terms: Sequence[Term], fields: Mapping[str, Tensor], t: Tensor | float) -> None:
+        """Multiply the columns by their powers of t, mean(u) and mean(u^2)."""
         dim = self.grid.dim
         for i, term in enumerate(terms):
             if term.time:
@@ -191,6 +194,7 @@ class Dictionary:
         return c
 
     def _back(self, values: Tensor) -> Tensor:
+        """Coefficients on the grid of values at the points of the working grid."""
         return self.work.resize(self.work.transform(values), self.grid)
 
 

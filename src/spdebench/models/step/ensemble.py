@@ -3,10 +3,11 @@
     one step     mean of E|Z - r| - E|Z - Z'|/2 over points and steps,   Z ~ N(m(v), s(v)^2): CRPS of u_{n+1}(x)
     ensembles    mean over paths y of E|X - y| - E|X - X'|/2,  L2 of space, mean over t_1..t_T: energy score
 
-In the mean no law does better than the true one. The first score has a closed form and no chance in it. It decides
-in which order terms, stages and earlier frames are added to the step, in the search of `choose`. The plans on the way
-are fitted on more rows and rolled out with drawn residuals, all with the same random numbers. The second score decides
-how far to go, and the kind of law of the residual; it sees whole paths, also those that leave the range of the data.
+In expectation no law has a better score than the true one. The first score has a closed form and needs no random
+numbers. It decides in which order terms, stages and earlier frames are added to the step, in the search of `choose`.
+The plans that this search has kept are fitted on more rows and rolled out with drawn residuals, all with the same
+random numbers. The second score chooses among these plans, and then the kind of law of the residual; it depends on
+whole paths, also on those that leave the range of the data.
 """
 
 from __future__ import annotations
@@ -30,8 +31,9 @@ SEED = 20
 """Seed of the members that are drawn for a choice; those of a prediction have other sample numbers or seeds."""
 MEMBERS = 10
 SEARCH_VALUES = 1 << 18
+"""About how many values of residuals and of validation paths are used during the search."""
 FINAL_VALUES = 1 << 18
-"""Values of residuals and of validation paths during the search, and of paths that are rolled out at its end."""
+"""About how many values of validation paths are rolled out at the end of the search."""
 DEFAULT = Kind("amplitude", "v")
 KINDS = (Kind(), Kind("amplitude", "u"), DEFAULT, Kind("quantiles", "u"), Kind("quantiles", "v"))
 CLEARLY = 0.99
@@ -107,12 +109,12 @@ class LawSearch(Search):
         return one_step_score(made, residual, self._paths(SEARCH_VALUES))
 
     def _paths(self, values: int) -> Paths:
-        """The first validation paths, with about so many values."""
+        """The first validation paths, with about this number of values in all."""
         count = max(24, values // (math.prod(self.grid.points) * self.val.frames))
         return Paths(self.val.u[:count], self.val.dw[:count])
 
     def _extensions(self, plan: Plan) -> Iterator[tuple[str, Plan]]:
-        """Without products with the noise where none is seen."""
+        """The extensions of `Search`, without products with the noise if no noise is seen."""
         silent = not bool(self.train.dw.any())
         return ((what, more) for what, more in super()._extensions(plan) if not (silent and what == "noise"))
 
@@ -120,7 +122,7 @@ class LawSearch(Search):
         """The plan and the law with the best score, both fitted on the larger number of rows."""
         self._search()
         found: LawChoice | None = None
-        for plan in dict.fromkeys(reversed(self.kept)):  # the one with the best score of one step first
+        for plan in dict.fromkeys(reversed(self.kept)):  # first the plan with the best score of one step
             made = self._fit(plan, self.sizes.final_rows, 0, self.ridges)
             found = self._better_law(made.plan, made.stepper, DEFAULT, found)
         assert found is not None
@@ -132,7 +134,7 @@ class LawSearch(Search):
         return self._better_law(plan, stepper, replace(law.residual.kind, memory=True), law)
 
     def _better_law(self, plan: Plan, stepper: Stepper, kind: Kind, found: LawChoice | None) -> LawChoice:
-        """The law of this kind for a fitted step if it is clearly better than what was found, else that."""
+        """The law of this kind for a fitted step if it is clearly better than ``found``, else ``found``."""
         residual = fit_residual(stepper, self.train, kind)
         score = energy_score(stepper, residual, self._paths(FINAL_VALUES), MEMBERS)
         self.laws.append((f"{plan.label}; residual {kind.label}", score))

@@ -23,7 +23,7 @@ from spdebench.models.step.rollout import Map, Paths, Stage, Stepper
 
 @dataclass(frozen=True)
 class Plan:
-    """What is chosen on validation."""
+    """The options of a step, which are chosen on the validation part."""
 
     groups: tuple[str, ...] = ("powers",)
     dealiased: bool = False  # products on a grid twice as fine, else at the points
@@ -33,11 +33,12 @@ class Plan:
     velocity: tuple[float, ...] = field(default=(), metadata={"legacy": ()})  # of a moving frame: a, b for each axis
 
     def having(self, **changes: Any) -> Plan:
+        """This plan with other values."""
         return dataclasses.replace(self, **changes)
 
     @property
     def label(self) -> str:
-        """In words, for the run's notes."""
+        """The plan in words, for the notes of a run."""
         words = ["u, dw, 1", *self.groups]
         if self.groups:
             words.append("de-aliased products" if self.dealiased else "pointwise products")
@@ -52,7 +53,7 @@ class Plan:
         return "; ".join(words)
 
     def terms(self, dim: int, history: int, stage: int) -> list[Term]:
-        """Columns of one stage of a map with this history."""
+        """The terms of one stage of a map with this history, which are the columns of its regression."""
         nonlinear = [t for name in self.groups for t in group(name, dim)]
         out = [Term((("u", ""),)), Term((("w", ""),)), Term(), *nonlinear]
         for lag in range(1, history + 1):
@@ -88,10 +89,10 @@ def fit(
     start: Choice | None = None,
     stable: Callable[[Stepper], bool] | None = None,
 ) -> Choice:
-    """Fit stage after stage on at most ``most`` rows, each with the ridge whose rollout has the least error.
+    """Fit stage after stage on at most ``most`` rows, each with the ridge whose rollout has the smallest ``score``.
 
-    ``start`` is a fit of the same plan with fewer stages, which is continued. With ``stable`` the last stage has the
-    best ridge that passes that test, and an infinite error if none does.
+    ``start`` is a fit of the same plan with fewer stages, which is continued. With ``stable`` the last stage gets the
+    best ridge that passes that test; the error is infinite if none does.
     """
     dictionary = plan.dictionary(grid, paths.u.device)
     maps = start.stepper.maps if start else [Map(n) for n in range(plan.history + 1)]
@@ -130,7 +131,7 @@ class System:
 
 
 def normal_equations(plan: Plan, one: Map, stage: int, dictionary: Dictionary, paths: Paths, most: int) -> System:
-    """Sum the rows of a map's next stage; a map with less history than the plan is that of one of the first steps."""
+    """Sum the rows of the next stage of the map ``one``; with less history than the plan it is for one early step."""
     grid = dictionary.grid
     terms = plan.terms(grid.dim, one.history, stage)
     only = one.history if one.history < plan.history else None
@@ -146,5 +147,5 @@ def normal_equations(plan: Plan, one: Map, stage: int, dictionary: Dictionary, p
 
 
 def noise_terms(terms: Sequence[Term]) -> list[int]:
-    """The places of the terms dw_{n+1}, dw_n, .. themselves."""
+    """The indices of the terms dw_{n+1}, dw_n, .. that are not products."""
     return [i for i, term in enumerate(terms) if len(term.factors) == 1 and term.factors[0][0].startswith("w")]

@@ -23,7 +23,7 @@ from spdebench.grids import Grid
 from spdebench.models.step.normal import Normal
 
 ROUNDS = 4
-"""Regressions in which the velocities are found, at most."""
+"""The most regressions that are made to find the velocities."""
 WORTH = 0.5
 """A moving frame is tried if it multiplies the error of one linear step by at most this factor."""
 
@@ -47,7 +47,7 @@ class Frame:
         return c
 
     def aligned(self, fields: dict[str, Tensor]) -> dict[str, Tensor]:
-        """Fields u, u1, .., w, w1, .., in which those of earlier steps are moved to where the present ones are."""
+        """The fields u, u1, .., w, w1, .. with those of earlier steps moved along by the shifts since then."""
         out, total, lag = dict(fields), torch.zeros_like(self.shift(fields["u"], fields["w"])), 1
         while f"u{lag}" in fields:
             total = total + self.shift(fields[f"u{lag}"], fields[f"w{lag}"])
@@ -57,9 +57,9 @@ class Frame:
 
 
 def fit_velocity(grid: Grid, u: Tensor, dw: Tensor, target: Tensor) -> tuple[float, ...]:
-    """a, b of each axis from coefficients (B, modes..) of u_n, dw_{n+1} and u_{n+1}; () where a shift explains little.
+    """a, b of each axis from coefficients (B, modes..) of u_n, dw_{n+1} and u_{n+1}; () if a shift explains little.
 
-    It ends as soon as another regression does not lower the error of one linear step by a tenth.
+    Regressions are repeated as long as each lowers the error of one linear step by a tenth.
     """
     best = Frame(grid, torch.zeros(grid.dim, 2, dtype=torch.float64, device=u.device))
     linear = torch.stack([u, dw, torch.ones_like(u)])
@@ -83,7 +83,7 @@ def _residual_rms(grid: Grid, columns: Tensor, target: Tensor) -> float:
 
 
 def _correction(grid: Grid, linear: Tensor, target: Tensor) -> Tensor:
-    """What a regression with <u> u and <dw> u adds to the velocities (dim, 2); modes count by what they carry."""
+    """The change of the velocities (dim, 2) by a regression with <u> u and <dw> u; modes weighted by their power."""
     u, dw = linear[0], linear[1]
     shape = (-1, *(1,) * grid.dim)
     means = torch.stack([m.reshape(shape) * u for m in (_mean(u), _mean(dw))])

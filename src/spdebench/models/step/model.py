@@ -2,11 +2,11 @@
 
     F[u_{n+1}](k) = sum_j c_j(k) F[phi_j(u_n, dw_{n+1})](k)        least squares, one small system for each mode k
 
-phi_j are products of u, of its derivatives and of dw (`dictionary`), F is the grid's own transform. The training part
-gives c (`normal`, `fit`), the validation part chooses the terms, the form of products and derivatives, the earlier
-frames, the stages, whether the frame moves (`frame`) and the ridge by the error of whole rolled-out paths (`choose`). A
-prediction is a rollout from u_0 (`rollout`). Where every frame of the solver and all of its noise are stored this finds
-the solver's own step.
+phi_j are products of u, of its derivatives and of dw (`dictionary`), F is the grid's own transform. c is fitted on the
+training part (`normal`, `fit`). The terms, the form of products and derivatives, the number of earlier frames and of
+stages, whether the frame moves (`frame`) and the ridge are chosen on the validation part, by the error of whole
+rolled-out paths (`choose`). A prediction is a rollout from u_0 (`rollout`). If every frame of the solver and all of its
+noise are stored, this finds the solver's own step.
 
 On a task with seen=K below J the step explains only a part of u_{n+1}. Then the law of the residual is fitted too
 (`residual`), step and law are chosen by proper scores (`ensemble`), and `sample` adds a drawn residual in every step: a
@@ -42,10 +42,11 @@ from spdebench.models.step.rollout import Map, Paths, Stage, Stepper
 from spdebench.tasks import Batch, Setting
 
 TRAIN_BYTES, VAL_BYTES = 1 << 29, 1 << 27
-"""Bytes of paths that are kept for the regression and for the choice."""
+"""The most bytes of paths that are kept for the regression and for the choice."""
 SAMPLE_BYTES = 1 << 28
-"""Bytes of members that are drawn at a time."""
+"""The most bytes of members that are drawn at a time."""
 RESIDUAL = ("residual_modes", "residual_tables")
+"""The buffers of the law of the residual."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -97,22 +98,23 @@ class StepModel(OperatorModel, name="step"):
 
     # --- fitting --------------------------------------------------------------------------------------------------
     def calibrate(self, features: Features, target: Tensor) -> None:
-        """Fit and choose on one set, a quarter of which serves as validation."""
+        """Fit and choose on one set of samples, a quarter of which is used for validation."""
         self._fit(*held_out(Paths(target, features["dw"])))
 
     def calibrate_stream(
         self, train: Iterable[tuple[Features, Tensor]], val: Iterable[tuple[Features, Tensor]]
     ) -> float | None:
-        """Fit on the training part and choose on the validation part; the error of the choice."""
+        """Fit on the training part, choose on the validation part, and return the validation error of the choice."""
         paths, checks = _kept(train, TRAIN_BYTES), _kept(val, VAL_BYTES)
         assert paths is not None, "the training part is empty"
         return self._fit(paths, checks) if checks is not None else self._fit(*held_out(paths))
 
     def _fit(self, train: Paths, val: Paths) -> float:
+        """Search for the best plan, store what was found in the buffers, and return its validation error."""
         grid, config = self.setting.grid, self.config
         sizes = Sizes.of(grid, train.frames, config.rows)
-        kind = LawSearch if self.setting.partial else Search
-        search = kind(grid, train, val, sizes, most_stages=config.stages, most_history=config.history)
+        search_class = LawSearch if self.setting.partial else Search
+        search = search_class(grid, train, val, sizes, most_stages=config.stages, most_history=config.history)
         choice = search.run()
         content: dict[str, Any] = {
             "plan": spec.to_dict(choice.plan),
@@ -141,7 +143,7 @@ class StepModel(OperatorModel, name="step"):
 
     @property
     def plan(self) -> Plan:
-        """What was chosen; before a fit the plan that the search begins with."""
+        """The chosen plan; before a fit the plan with which the search begins."""
         if not len(self.found):
             return Plan()
         plan = spec.build(Plan, self.description["plan"], "the chosen plan")
@@ -153,7 +155,7 @@ class StepModel(OperatorModel, name="step"):
         return plan
 
     def residual(self) -> Residual:
-        """The law of what the step does not explain; before a fit there is nothing of that kind."""
+        """The law of the part of u_{n+1} that the step does not explain; before a fit that part is 0."""
         if not self.setting.partial:
             raise UserError("all of the noise is given to the model, and its step has no random part; use seen=K")
         maps, dtype = self.plan.history + 1, self.weights.dtype
@@ -175,7 +177,7 @@ class StepModel(OperatorModel, name="step"):
         return {t.name: v for t, v in zip(terms, self.intervals.reshape(shape), strict=True)}
 
     def stepper(self, grid: Grid | None = None) -> Stepper:
-        """The learned step on its own grid, or on another one of the same box."""
+        """The learned step on the grid of the training data, or on another grid of the same box."""
         grid = grid or self.setting.grid
         key = grid.points, self.weights.device, id(self.weights)
         if key not in self._steppers:
@@ -183,6 +185,7 @@ class StepModel(OperatorModel, name="step"):
         return self._steppers[key]
 
     def _build(self, grid: Grid) -> Stepper:
+        """The step with the coefficients in the buffers, on a grid."""
         if not len(self.found):
             return self._unfitted(grid)
         plan, own = self.plan, self.setting.grid
@@ -227,13 +230,13 @@ class StepModel(OperatorModel, name="step"):
         size = max(1, SAMPLE_BYTES // (16 * max(1, batch.dw.numel())))
         with torch.inference_mode():
             for start in range(0, members, size):
-                some = range(first + start, first + min(members, start + size))
-                drawn = draw_members(stepper, residual, batch.u0, batch.dw, some, seed, numbers)
-                out[:, start : start + len(some)] = drawn
+                chosen = range(first + start, first + min(members, start + size))
+                drawn = draw_members(stepper, residual, batch.u0, batch.dw, chosen, seed, numbers)
+                out[:, start : start + len(chosen)] = drawn
         return out
 
     def _load_from_state_dict(self, state_dict: dict[str, Any], prefix: str, *args: Any) -> None:
-        """The number of coefficients depends on what was chosen: buffers take the shape of what is loaded."""
+        """Give the buffers the shapes of the loaded ones, which depend on the chosen plan."""
         for name in ("found", "weights", "envelope", "intervals", *(RESIDUAL if self.setting.partial else ())):
             value = state_dict.get(prefix + name)
             if isinstance(value, Tensor):
@@ -249,16 +252,16 @@ class StepModel(OperatorModel, name="step"):
 
 
 def _kept(chunks: Iterable[tuple[Features, Tensor]], most: int) -> Paths | None:
-    """The first samples of a part that ``most`` bytes hold, at least three of them."""
+    """The first samples of a part, at most ``most`` bytes but at least three samples; None if the part is empty."""
     us: list[Tensor] = []
     dws: list[Tensor] = []
-    room = most
+    bytes_left = most
     for features, target in chunks:
-        each = target[0].nbytes + features["dw"][0].nbytes
-        count = min(len(target), max(room // each, 3 - sum(map(len, us))))
+        per_sample = target[0].nbytes + features["dw"][0].nbytes
+        count = min(len(target), max(bytes_left // per_sample, 3 - sum(map(len, us))))
         us.append(target[:count])
         dws.append(features["dw"][:count])
-        room -= count * each
-        if room < each:
+        bytes_left -= count * per_sample
+        if bytes_left < per_sample:
             break
     return Paths(torch.cat(us), torch.cat(dws)) if us else None

@@ -14,11 +14,11 @@ import torch
 from torch import Tensor
 
 ROUNDING = 1e-14
-"""Directions with less than this share of a column's size are rounding and are left out."""
+"""Eigenvalues of the scaled normal equations below this value are rounding, and their directions are left out."""
 
 
 class Normal:
-    """Normal equations of one regression, a system for each mode."""
+    """The normal equations of one regression, one system for each mode."""
 
     def __init__(self) -> None:
         self.gram: Tensor | None = None
@@ -42,7 +42,7 @@ class Normal:
         self._solved = None
 
     def solve(self, ridge: float, chosen: Sequence[int] | None = None) -> Tensor:
-        """c (F', modes) for the chosen columns; a column that is 0 gets 0."""
+        """The coefficients c (F', modes) of the chosen columns (by default all); a column that is 0 gets 0."""
         assert self.gram is not None and self.right is not None
         key = tuple(range(self.gram.shape[1]) if chosen is None else chosen)
         if self._solved is None or self._solved[0] != key:
@@ -52,7 +52,7 @@ class Normal:
             size = gram.diagonal(dim1=1, dim2=2).real.clamp_min(0).sqrt()
             size = torch.where(size > 0, size, 1.0)
             scaled = gram / size[:, :, None] / size[:, None, :]
-            scaled.diagonal(dim1=1, dim2=2).fill_(1.0)  # also of a column that is 0, which so gets the coefficient 0
+            scaled.diagonal(dim1=1, dim2=2).fill_(1.0)  # a column that is 0 then gets the coefficient 0
             values, vectors = torch.linalg.eigh(scaled)
             turned = (vectors.mH @ (right / size).unsqueeze(-1)).squeeze(-1)
             self._solved = key, values, vectors, turned, size

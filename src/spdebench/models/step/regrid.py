@@ -1,6 +1,6 @@
-"""Coefficients on another grid of the same box: c_j(k) at the same mode numbers, the nearest beyond the known ones.
+"""Coefficients on another grid of the same box: c_j(k) at the same mode k, or at the nearest mode that was fitted.
 
-The intercept belongs to the modes that it was found on and is 0 beyond them.
+The intercept is 0 at modes that were not fitted.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ def regrid(weights: Tensor, terms: Sequence[Term], own: Grid, target: Grid) -> T
     known = torch.ones(target.spectral_shape, dtype=torch.bool, device=weights.device)
     for axis in range(own.dim):
         n = own.points[axis]
-        top = (n - 1) // 2 if own.periodic else n - 1  # Nyquist's mode is a cosine alone and serves no other grid
+        top = (n - 1) // 2 if own.periodic else n - 1  # the Nyquist mode is only a cosine, of no use on another grid
         k = target.mode_numbers(axis, weights.device)
         nearest = k.clamp(-top, top)
         full = own.periodic and axis < own.dim - 1

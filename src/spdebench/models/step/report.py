@@ -1,6 +1,6 @@
 """Report of a fit: term, mode, coefficient, 95 % interval, and the coefficient of the solver that generated the data.
 
-Where the equation is known, the propagator of its scheme tells the coefficients. That of linearly implicit Euler is
+If the equation is known, the coefficients follow from the propagator of its scheme. That of linearly implicit Euler is
 
     u' = (u + tau F(u) + sigma dw) / (1 + tau l),     l(k) the eigenvalues of -L
 
@@ -30,8 +30,9 @@ if TYPE_CHECKING:
     from spdebench.tasks import Setting
 
 GROUPS, DRAWS, SHOWN = 20, 200, 65
+"""Groups of samples and draws of the bootstrap, and the most modes that a report shows."""
 MOST_ENTRIES = 1 << 24
-"""Values of basis functions that are computed for the exact standard deviations."""
+"""The most values of basis functions that are computed for the exact standard deviations."""
 
 
 def shown_modes(grid: Grid) -> Tensor:
@@ -46,9 +47,9 @@ def shown_modes(grid: Grid) -> Tensor:
 
 
 def bootstrap(plan: Plan, one: Map, train: Paths, grid: Grid, most: int) -> Tensor:
-    """(terms, 2, shown modes), flat: 2.5 % and 97.5 % of the first stage's coefficients, samples being redrawn.
+    """The 2.5 % and 97.5 % bootstrap quantiles of the first stage's coefficients: (terms, 2, shown modes), flattened.
 
-    Samples are redrawn in groups, each with normal equations of its own, so that a draw costs one solution.
+    Samples are drawn in groups, each with normal equations of its own, so that a draw costs one solution.
     """
     groups = min(GROUPS, len(train))
     dictionary, modes = plan.dictionary(grid, train.u.device), shown_modes(grid).to(train.u.device)
@@ -75,7 +76,7 @@ def bootstrap(plan: Plan, one: Map, train: Paths, grid: Grid, most: int) -> Tens
 
 
 def generator_values(setting: Setting) -> dict[str, Tensor]:
-    """c_j(k) of the solver that made the data, by the names of terms; empty where no formula is known."""
+    """c_j(k) of the solver that generated the data, by the name of the term; empty if no formula is known."""
     equation = setting.equation
     if equation is None or equation.order != 1 or equation.multiplicative:
         return {}
@@ -84,7 +85,7 @@ def generator_values(setting: Setting) -> dict[str, Tensor]:
     except UserError:  # the scheme has no formula for its linear part
         return {}
     if not torch.equal(drift.a, noise.a):
-        return {}  # datum and noise are propagated in different ways: no function of u alone
+        return {}  # initial datum and noise are propagated differently, so u_{n+1} is not a function of u_n and dw
     source, rates = (drift.left + drift.right)[..., 0], equation.counterterm_rates()
     out = {"u": drift.a[..., 0, 0], "dw": equation.sigma / setting.dt * (noise.left + noise.right)[..., 0]}
     for monomial in equation.rule.monomials if equation.rule else ():
@@ -105,12 +106,12 @@ def generator_values(setting: Setting) -> dict[str, Tensor]:
 
 
 def residual_deviations(setting: Setting) -> Tensor | None:
-    """Standard deviation of the unseen noise in mode k at the end of one interval, or None where it is not known:
+    """Standard deviation of the unseen noise in mode k at the end of one interval, or None if it is not known:
 
         sigma |B(k)| (lambda_k h (1 + |R|^2 + .. + |R|^{2(g-1)}))^{1/2},     g noise intervals h between frames
 
-    R and B are what the scheme does to a mode and to the noise in it over one interval. It is the residual of a step
-    that is exact but for the unseen noise, up to the products of that noise with u.
+    R and B are the factors of a mode and of its noise over one interval of the scheme. This is the residual of a step
+    that is exact except for the unseen noise, up to products of that noise with u.
     """
     equation = setting.equation
     if equation is None or equation.order != 1 or equation.multiplicative:
@@ -148,13 +149,13 @@ def residual_table(model: StepModel, modes: tuple[int, ...] = (0, 1, 2, 4, 8, 16
 
 
 def shifts_in_words(velocity: Sequence[float]) -> list[str]:
-    """How far a moving frame goes in one step, along each axis: '-0.06 <u> - 0.006 <dw> along x'."""
+    """The shift of a moving frame in one step along each axis, as text: '-0.06 <u> - 0.006 <dw> along x'."""
     pairs = zip(velocity[::2], velocity[1::2], AXES, strict=False)
     return [f"{a:.4g} <u> {'-' if b < 0 else '+'} {abs(b):.4g} <dw> along {axis}" for a, b, axis in pairs]
 
 
 def table(model: StepModel, modes: tuple[int, ...] = (0, 1, 2, 4, 8, 16, 32)) -> list[dict[str, Any]]:
-    """One row for each term and mode: value, interval, and the generator's value where there is one."""
+    """One row for each term and mode: value, interval, and the generator's value if there is one."""
     grid = model.setting.grid
     places = shown_modes(grid)
     numbers = grid.mode_numbers(grid.dim - 1)[places % grid.spectral_shape[-1]]
@@ -181,7 +182,7 @@ def table(model: StepModel, modes: tuple[int, ...] = (0, 1, 2, 4, 8, 16, 32)) ->
 
 
 def _number(value: Tensor) -> str:
-    """Four digits; the imaginary part where it matters."""
+    """The number with four digits; its imaginary part only if it is not negligible."""
     number = complex(value.item())
     if abs(number.imag) <= 1e-4 * abs(number):
         return f"{number.real:.4g}"

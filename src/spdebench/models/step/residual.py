@@ -5,10 +5,10 @@
     quantiles    r(x) = Q(a, zeta(x)),                 Q(a, .) increasing: any distribution, whose spread depends on a
 
 zeta is a Gaussian field of variance 1 with the spectrum s(k) of the normal scores of r. `plain` is the law for additive
-noise. Multiplicative noise has an amplitude that depends on the state. Where a step is long compared with the drift (a
-double well) the residual has two peaks, and the quantiles know of them. m, s and Q are tables over 24 intervals of a
-that hold equally many values, with linear interpolation. With ``memory`` the coefficients that are drawn follow a
-recursion z_{n+1}(k) = rho(k) z_n(k) + ..: noise that enters through a velocity acts on more than one step.
+noise. Multiplicative noise has an amplitude that depends on the state. If a step is long compared with the drift (a
+double well), the residual may have two peaks, which quantiles represent. m, s and Q are tables over 24 intervals of a
+that contain equally many values, with linear interpolation. With ``memory`` the drawn coefficients follow a recursion
+z_{n+1}(k) = rho(k) z_n(k) + .., because noise that enters through a velocity acts on more than one step.
 
 The numbers g are a function of (seed, sample, member, step, point): a batch that is split gives the same members.
 """
@@ -32,11 +32,11 @@ SHAPES = ("plain", "amplitude", "quantiles")
 STATES = ("u", "v")
 """The state on which a local law depends: u_n, or v, what the step predicts for u_{n+1}."""
 BINS, SCORES, TOP = 24, 25, 3.0
-"""Intervals of the state; normal scores -TOP..TOP of the quantiles."""
+"""The number of intervals of the state, and the number and range -TOP..TOP of the normal scores in a table."""
 LEAST = 400
-"""Values that an interval of the state holds at least."""
+"""The fewest values that an interval of the state contains."""
 MOST_VALUES = 1 << 22
-"""Values of the residual from which a table is made."""
+"""About how many values of the residual are used to make a table."""
 SURE = 4.0
 """An autocorrelation counts if it is this many standard errors from 0."""
 
@@ -55,7 +55,7 @@ class Kind:
 
     @property
     def label(self) -> str:
-        """In words, for the run's notes."""
+        """The kind of law in words, for the notes of a run."""
         of = {"u": "u_n", "v": "the predicted u_{n+1}"}[self.state]
         local = f"{self.shape} that depend on {of}" if self.shape == "quantiles" else f"{self.shape} depending on {of}"
         words = [local if self.shape != "plain" else "Gaussian in each mode"]
@@ -158,32 +158,33 @@ def one_step(stepper: Stepper, paths: Paths, n: int) -> tuple[Tensor, Tensor, Te
 
 
 def fit_residual(stepper: Stepper, paths: Paths, kind: Kind, values: int = MOST_VALUES) -> Residual:
-    """The law of the residuals of these paths, from about so many ``values`` of them for each map."""
+    """The law of the residuals of these paths, fitted to about this number of ``values`` for each map."""
     last = len(stepper.maps) - 1
     steps = [[n] for n in range(last)] + [list(range(last, paths.frames - 1))]
     grid = stepper.grid
-    return Residual(grid, kind, [_fit_one(stepper, paths, kind, some, values) for some in steps])
+    return Residual(grid, kind, [_fit_steps(stepper, paths, kind, numbers, values) for numbers in steps])
 
 
-def _fit_one(stepper: Stepper, paths: Paths, kind: Kind, steps: Sequence[int], values: int) -> StepLaw:
+def _fit_steps(stepper: Stepper, paths: Paths, kind: Kind, steps: Sequence[int], values: int) -> StepLaw:
+    """The law of the residuals of some steps, which have one map."""
     grid = stepper.grid
     points = math.prod(grid.points)
     one = stepper.maps[min(steps[0], len(stepper.maps) - 1)]
     rows = len(paths) * len(steps)
     fitted = sum(len(stage.terms) for stage in one.stages)
-    lost = rows / max(rows - fitted, rows / 4)  # what the regression has taken of the variance
+    correction = rows / max(rows - fitted, rows / 4)  # of the variance, for the fitted coefficients
     most = max(2, values // (points * len(steps)))
-    some = Paths(paths.u[:most], paths.dw[:most])
-    parts = [one_step(stepper, some, n) for n in steps]
+    first = Paths(paths.u[:most], paths.dw[:most])
+    parts = [one_step(stepper, first, n) for n in steps]
     square = sum(r.abs().square().mean(0) for _, _, r in parts) / len(steps)
     assert isinstance(square, Tensor)
-    deviation = (lost * square).sqrt()
+    deviation = (correction * square).sqrt()
     if kind.shape == "plain":
         drawn, table, scale = [r for _, _, r in parts], None, deviation
     else:
         place = STATES.index(kind.state)
         state = torch.stack([grid.inverse(part[place]) for part in parts])
-        r = math.sqrt(lost) * torch.stack([grid.inverse(part[2]) for part in parts])
+        r = math.sqrt(correction) * torch.stack([grid.inverse(part[2]) for part in parts])
         table, scores = _table(kind, state, r)
         drawn = [grid.transform(z) for z in scores]
         scale = torch.stack([z.abs().square().mean(0) for z in drawn]).mean(0).sqrt()
@@ -196,12 +197,12 @@ def _fit_one(stepper: Stepper, paths: Paths, kind: Kind, steps: Sequence[int], v
 
 
 def _unit_variance(grid: Grid) -> float:
-    """The root of the mean square of a field of variance 1: a Dirichlet grid stores points where it is 0."""
+    """The root mean square of a field of variance 1; below 1 on a Dirichlet grid, which has points where it is 0."""
     return 1.0 if grid.periodic else math.sqrt(math.prod((n - 1) / n for n in grid.points))
 
 
 def _memory(drawn: Sequence[Tensor]) -> Tensor:
-    """E conj(z_n) z_{n+1} / E|z|^2 of each mode, 0 where it may be chance."""
+    """The autocorrelation E conj(z_n) z_{n+1} / E|z|^2 of each mode, 0 if it is not significant."""
     joint, size = torch.zeros_like(drawn[0][0]), torch.zeros_like(drawn[0][0].real)
     for before, after in pairwise(drawn):
         joint += (before.conj() * after).sum(0)
@@ -213,7 +214,7 @@ def _memory(drawn: Sequence[Tensor]) -> Tensor:
 
 
 def _table(kind: Kind, state: Tensor, r: Tensor) -> tuple[LocalLaw, Tensor]:
-    """The table of a local law and the normal scores of the residuals, in their shape."""
+    """The table of a local law fitted to residuals r at points with this state; and the normal scores of r."""
     flat, values = state.flatten(), r.flatten()
     bins = max(1, min(BINS, len(flat) // LEAST))
     order = flat.argsort()
@@ -222,23 +223,24 @@ def _table(kind: Kind, state: Tensor, r: Tensor) -> tuple[LocalLaw, Tensor]:
     centres, rows = [], []
     scores = torch.empty_like(values)
     for index in order.tensor_split(bins):
-        some = values[index]
+        inside = values[index]
         centres.append(flat[index].mean())
         if kind.shape == "amplitude":
-            mean, std = some.mean(), some.std().clamp_min(1e-300)
+            mean, std = inside.mean(), inside.std().clamp_min(1e-300)
             rows.append(mean + std * z_grid)
-            scores[index] = (some - mean) / std
+            scores[index] = (inside - mean) / std
         else:
-            rows.append(_quantiles(some, levels))
-            rank = torch.empty_like(some)
-            rank[some.argsort()] = torch.arange(len(some), dtype=rank.dtype, device=rank.device)
-            scores[index] = torch.special.ndtri((rank + 0.5) / len(some))
+            rows.append(_quantiles(inside, levels))
+            rank = torch.empty_like(inside)
+            rank[inside.argsort()] = torch.arange(len(inside), dtype=rank.dtype, device=rank.device)
+            scores[index] = torch.special.ndtri((rank + 0.5) / len(inside))
     centre = torch.stack(centres)
-    centre = centre + torch.arange(bins, device=r.device) * 1e-12 * (centre.abs().max() + 1e-300)  # they increase
+    centre = centre + torch.arange(bins, device=r.device) * 1e-12 * (centre.abs().max() + 1e-300)  # strictly increasing
     return LocalLaw(centre, torch.stack(rows)), scores.reshape(r.shape)
 
 
 def _quantiles(values: Tensor, levels: Tensor) -> Tensor:
+    """The quantiles of the values at these levels, by linear interpolation."""
     ordered = values.sort().values
     place = levels * (len(values) - 1)
     low = place.floor().long().clamp(max=len(values) - 2)

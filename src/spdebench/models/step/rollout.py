@@ -4,11 +4,11 @@ A map has one or more stages; stage s+1 may use v_s, the prediction of u_{n+1} b
 method with learned coefficients). With a history of h earlier frames the first h steps have maps of their own, since a
 model is given u_0 only. The rollout uses its own predictions and the increments up to the present frame: it is causal.
 
-What leaves the range of the training data by much is cut: every mode at ``envelope``, ENVELOPE times its largest
-amplitude in the training part. A polynomial step is no contraction on modes that carry little signal (phases of KdV);
-without the cut one path in a hundred blows up there. A path that exceeds RANGE times the largest |u| is continued,
-from that frame on, as the step with one stage less predicts it. So no rollout ever gives NaN, and it stays causal.
-Where residuals are drawn (`residual`) a value beyond CUT times the largest |u| is cut, and the path goes on from there.
+Values far outside the range of the training data are cut: every mode at ``envelope``, ENVELOPE times its largest
+amplitude in the training part. A polynomial step is not a contraction on modes with little signal (phases of KdV);
+without the cut one path in a hundred blows up there. If a path exceeds RANGE times the largest |u|, it is replaced from
+that frame on by the prediction of the step with one stage less. So no rollout contains NaN, and it stays causal. If
+residuals are drawn (`residual`), a value beyond CUT times the largest |u| is cut, and the path continues from there.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from spdebench.grids import Grid
 from spdebench.models.step.dictionary import Dictionary, Term
 
 BLOCK = 48 << 20
-"""Bytes of one block of columns or of rolled-out samples."""
+"""About how many bytes one block of columns or of rolled-out samples has."""
 ENVELOPE = 20.0
 """A mode is cut at this many times its largest amplitude in the training part."""
 RANGE = 3.0
@@ -32,9 +32,9 @@ RANGE = 3.0
 CUT = 1.2
 """Where residuals are drawn, values are cut at this many times the largest |u| of the training part."""
 SILENT = 1e-10
-"""A mode with at most this share of the largest power of the noise is rounding of float32."""
+"""A mode whose noise has at most this fraction of the largest power contains only rounding of float32."""
 GOLDEN = (5**0.5 - 1) / 2
-"""Multiples of it, modulo 1, are spread evenly."""
+"""Multiples of this number, modulo 1, are spread evenly over [0, 1]."""
 
 
 @dataclass
@@ -47,13 +47,13 @@ class Stage:
 
 @dataclass
 class Map:
-    """One step: stages, the last of which is the prediction."""
+    """One step of the rollout: its stages, of which the last makes the prediction, and its number of earlier frames."""
 
     history: int
     stages: list[Stage] = field(default_factory=list)
 
     def predictions(self, dictionary: Dictionary, fields: dict[str, Tensor], t: Tensor | float) -> dict[str, Tensor]:
-        """The fields of step n and v_1, v_2, .., what each stage predicts for u_{n+1}; all in coefficients."""
+        """The fields of step n and v_1, v_2, .., the predictions of u_{n+1} by each stage; all coefficients."""
         out = dict(fields)
         for number, stage in enumerate(self.stages, 1):
             columns = dictionary.columns(stage.terms, out, t)
@@ -86,7 +86,7 @@ class RandomPart(Protocol):
 
 @dataclass
 class Stepper:
-    """Maps for the first steps and, last, the one for all others."""
+    """The learned step: a map for each of the first steps and, last, the one for all others."""
 
     dictionary: Dictionary
     maps: list[Map]
@@ -106,9 +106,10 @@ class Stepper:
         random: RandomPart | None = None,
         states: Tensor | None = None,
     ) -> Tensor:
-        """u (B T X..) in float64 from u0 (B X..) and dw (B T X..); ``replace``: wild paths as said above.
+        """u (B T X..) in float64 from u0 (B X..) and dw (B T X..).
 
-        With ``random`` every step adds a draw of it, for path b from the state ``states[b]``, and values are cut at CUT
+        With ``replace``, paths that leave the range of the training data are replaced as described above. With
+        ``random`` every step adds a draw of it, for path b from the state ``states[b]``, and values are cut at CUT
         times the largest |u| of the training part.
         """
         frames = dw.shape[1]
@@ -129,20 +130,21 @@ class Stepper:
         return len(self.maps[-1].stages)
 
     def wild(self, u: Tensor) -> Tensor:
-        """(B, T): frames from the first on at which a path (B T X..) leaves the range of the training data."""
+        """(B, T): true from the first frame on at which a path (B T X..) leaves the range of the training data."""
         return (~(u.abs().flatten(2).amax(2) <= self.largest)).cummax(1).values
 
     def _replace_wild(self, u0: Tensor, dw: Tensor, out: Tensor) -> None:
-        """Continue paths that leave the range by the step with one stage less."""
-        late = self.wild(out)
-        rows = late[:, -1].nonzero()[:, 0]
+        """Replace paths that leave the range, from there on, by those of the step with one stage less."""
+        wild = self.wild(out)
+        rows = wild[:, -1].nonzero()[:, 0]
         if len(rows):
             maps = [Map(one.history, one.stages[:-1]) for one in self.maps]
-            calm = Stepper(self.dictionary, maps, self.envelope, self.largest).rollout(u0[rows], dw[rows])
-            shape = (*late[rows].shape, *(1,) * self.grid.dim)
-            out[rows] = torch.where(late[rows].reshape(shape), calm, out[rows])
+            simpler = Stepper(self.dictionary, maps, self.envelope, self.largest).rollout(u0[rows], dw[rows])
+            shape = (*wild[rows].shape, *(1,) * self.grid.dim)
+            out[rows] = torch.where(wild[rows].reshape(shape), simpler, out[rows])
 
     def _roll(self, u0: Tensor, dw: Tensor, out: Tensor, frames: int, draws: Draws | None = None) -> None:
+        """Write one block of rolled-out paths into ``out``."""
         out[:, 0] = u0
         history, most = self.maps[-1].history, CUT / RANGE * self.largest
         past = [self.grid.transform(u0)]
@@ -163,17 +165,17 @@ class Stepper:
 
 
 def named(past: Sequence[Tensor], noise: Sequence[Tensor]) -> dict[str, Tensor]:
-    """u, u1, u2, .. for u_n, u_{n-1}, ..; w, w1, .. for dw_{n+1}, dw_n, .."""
+    """The fields by name: u, u1, u2, .. are u_n, u_{n-1}, u_{n-2}, .., and w, w1, .. are dw_{n+1}, dw_n, .."""
     fields = {f"u{i or ''}": c for i, c in enumerate(past)}
     return fields | {f"w{i or ''}": c for i, c in enumerate(noise)}
 
 
 @dataclass
 class Paths:
-    """Samples to regress on: u (S T X..) and the increments dw; a row of the regression is a pair (sample, step).
+    """Samples for a regression: u (S T X..) and the increments dw; a row of the regression is a pair (sample, step).
 
-    ``silent`` (modes..) are modes in which dw is rounding alone, because their noise is not seen: dw has no coefficient
-    there.
+    ``silent`` (modes..) marks the modes in which dw contains only rounding, because their noise is not seen; there the
+    coefficient of dw is set to 0.
     """
 
     u: Tensor
@@ -188,7 +190,7 @@ class Paths:
         return self.u.shape[1]
 
     def with_silent_modes(self, grid: Grid) -> Paths:
-        """The same paths, with the modes of dw that have less than SILENT of the largest power."""
+        """The same paths with ``silent`` set: modes in which dw has at most SILENT times the largest power."""
         power = torch.zeros(grid.spectral_shape, dtype=torch.float64, device=self.dw.device)
         for n in range(1, self.frames):
             power += grid.transform(self.dw[:, n].double()).abs().square().sum(0)
@@ -197,14 +199,17 @@ class Paths:
     def range(self, grid: Grid) -> tuple[Tensor, float]:
         """The envelope of the modes and the largest |u| of a rollout, for `Stepper`."""
         peak = torch.zeros(grid.spectral_shape, dtype=torch.float64, device=self.u.device)
-        for some in self.u.flatten(0, 1).split(max(64, BLOCK // (16 * self.u[0, 0].numel()))):
-            peak = torch.maximum(peak, grid.transform(some.double()).abs().amax(0))
+        for frames in self.u.flatten(0, 1).split(max(64, BLOCK // (16 * self.u[0, 0].numel()))):
+            peak = torch.maximum(peak, grid.transform(frames.double()).abs().amax(0))
         return ENVELOPE * peak, RANGE * max(float(self.u.abs().max()), 1e-30)
 
     def blocks(
         self, grid: Grid, history: int, only: int | None, most: int, width: int
     ) -> Iterator[tuple[dict[str, Tensor], Tensor, Tensor]]:
-        """Fields, target and t/T of blocks of rows: step ``only``, or ``most`` of all steps with this history."""
+        """Blocks of rows: the fields by name, the target u_{n+1} and t_n/T.
+
+        The rows are those of step ``only``, or at most ``most`` rows out of all steps that have this history.
+        """
         samples, steps = len(self), self.frames - 1 - history
         if only is not None:
             row = torch.arange(min(samples, most))
@@ -212,7 +217,7 @@ class Paths:
         else:
             index = torch.arange(min(samples * steps, most))
             row, step = index % samples, history + index // samples
-            if most < samples * steps:  # every sample, at steps that are spread evenly
+            if most < samples * steps:  # all samples, with steps that are spread evenly
                 step = history + (index * GOLDEN % 1 * steps).long()
         size = max(64, BLOCK // (16 * width * self.u[0, 0].numel()))
         for first in range(0, len(row), size):
