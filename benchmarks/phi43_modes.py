@@ -21,8 +21,8 @@ import torch
 import spdebench as sb
 from spdebench.models.features import Prepared, prepare_part
 from spdebench.training import Fit, RelativeLoss
+from spdebench.training.fitting import calibrate
 from spdebench.training.identity import identify
-from spdebench.training.train import calibrate
 
 CASES: list[tuple[str, str, dict[str, Any]]] = [
     ("mean", "", {}),

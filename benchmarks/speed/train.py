@@ -35,11 +35,11 @@ from spdebench.models import MODELS, OperatorModel
 from spdebench.models.features import prepare_part
 from spdebench.tasks import Task
 from spdebench.timing import timed
+from spdebench.training.fitting import calibrate
 from spdebench.training.identity import RunSpec, identify
 from spdebench.training.loop import Fit
 from spdebench.training.losses import RelativeLoss
 from spdebench.training.steps import adam
-from spdebench.training.train import calibrate
 
 STEPS = 10  # plain steps that are timed, after as many for warm-up
 EPOCHS = 3

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import statistics
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -33,9 +34,21 @@ def best_of(work: Callable[[], T], repeats: int, device: torch.device | str = "c
     return runs[-1][0], min(seconds for _, seconds in runs)
 
 
+def median_time(work: Callable[[], object], most: int, device: torch.device | str = "cpu", *, least: int = 1) -> float:
+    """The median time of ``work`` in seconds, repeated for about half a second after a warm-up.
+
+    There are at most ``most`` repeats, and at least ``least`` unless they take more than five seconds.
+    """
+    timed(work, device)
+    times: list[float] = []
+    while len(times) < most and not (sum(times) > 0.5 and (len(times) >= least or sum(times) > 5)):
+        times.append(timed(work, device)[1])
+    return statistics.median(times)
+
+
 @contextmanager
 def threads(count: int) -> Iterator[None]:
-    """Inside, torch computes with so many threads."""
+    """A context in which torch computes with ``count`` threads."""
     before = torch.get_num_threads()
     torch.set_num_threads(count)
     try:

@@ -20,7 +20,7 @@ from spdebench.noise.unseen import fill_states
 from spdebench.tasks import Task
 from spdebench.tasks.law_floor import exact_gaussian
 from spdebench.training import Fit, TrainOptions, options_for
-from spdebench.training.train import calibrate
+from spdebench.training.fitting import calibrate
 
 SMALL = {"width": 4, "layers": 1, "modes": (2, 2), "padding": 0, "steps": 2}
 

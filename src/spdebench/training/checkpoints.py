@@ -11,7 +11,7 @@ from spdebench import tensors
 from spdebench.errors import Damaged, UserError
 from spdebench.version import made_with, what_differs
 
-SHARE = 0.02  # checkpoints may take this share of the time
+SHARE = 0.02  # the fraction of the time that writing checkpoints may take
 FIRST = 1.0  # seconds that the first checkpoint is assumed to take
 
 
@@ -44,8 +44,7 @@ def load(path: Path, digest: str) -> dict[str, Any]:
 
 
 class CheckpointWriter:
-    """Writes a checkpoint at a fixed interval of seconds, or less often, so that writing takes a small share of the
-    time."""
+    """Writes a checkpoint every ``seconds``, or less often, so that writing takes at most `SHARE` of the time."""
 
     def __init__(self, path: Path, digest: str, seconds: float, device: str = "cpu") -> None:
         self.path, self.digest, self.seconds, self.device = path, digest, seconds, device

@@ -134,6 +134,7 @@ def compare_runs(runs: Sequence[str | Path], known: Records, metric: str = "rel_
 
 
 def _find(run: str | Path, known: Records) -> tuple[Record, Scores]:
+    """The record and the scores of a run's folder, or of a record with this name."""
     if is_run(run):
         opened = open_run(run)
         return opened.record, opened.scores
@@ -149,7 +150,7 @@ def _find(run: str | Path, known: Records) -> tuple[Record, Scores]:
 
 
 def _scores(record: Record) -> Scores:
-    """The scores of a record, with the values of single samples that it holds."""
+    """The scores of a record, with the values of single samples that it contains."""
     found = {}
     for name, value in record.scores.items():
         low, high = value.low, value.high
@@ -161,6 +162,7 @@ def _scores(record: Record) -> Scores:
 
 
 def _check_same_samples(first: Record, other: Record) -> None:
+    """Refuse runs that were tested on different samples."""
     if first.datasets != other.datasets:
         raise UserError(
             f"{first.name} and {other.name} were tested on different data ({_data_name(first.datasets[0])} and "

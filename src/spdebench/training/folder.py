@@ -27,8 +27,16 @@ def checkpoint_file(folder: Path, name: str) -> Path:
 def remove_partial_files(folder: Path) -> None:
     """Remove the half-written files of a killed process; to be called under the lock."""
     for path in folder.glob(".*.tmp"):
-        if path.is_symlink() or path.is_file():  # of a link, the link itself is removed
+        if path.is_symlink() or path.is_file():  # a link is removed, not the file that it points to
             path.unlink(missing_ok=True)
+
+
+def remove_file(path: Path) -> None:
+    """Remove a file if it is there; an error is one line."""
+    try:
+        path.unlink(missing_ok=True)
+    except OSError as error:
+        raise UserError(f"cannot remove {path} ({error.strerror}); remove it yourself") from None
 
 
 class Log:
@@ -74,6 +82,7 @@ def read_log(path: Path) -> list[dict[str, Any]]:
 
 
 def read_json(path: Path) -> Any:
+    """The content of a JSON file; an error is one line that says what to do."""
     try:
         return spec.loads(read_text(path))
     except FileNotFoundError:

@@ -1,6 +1,6 @@
-"""The samples of a file that a run has never seen, and the part of a file that a command asks for.
+"""The samples of a file that a run has not been trained or validated on, and the part of a file that a user asks for.
 
-Which rows these are says `tasks.split.rows_in`, by the seeds of the files and the numbers of their samples.
+`tasks.split.rows_in` finds these rows from the seeds of the files and the numbers of their samples.
 """
 
 from __future__ import annotations
@@ -73,7 +73,7 @@ def own_test_part(run: Run, file: Path | None, needed_for: str) -> Part:
 
 
 def describe(part: Part) -> str:
-    """``test part, 6 of 40 samples, which the run never saw``."""
+    """A part in words: ``test part, 6 of 40 samples, which the run never saw``."""
     said = {"train": "on which the run was trained", "val": "by which the run's weights were chosen"}
     total = len(part.datasets[0])
     what = f"all {total} samples" if part.name == "all" else f"{part.name} part, {len(part)} of {total} samples"

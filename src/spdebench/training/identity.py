@@ -45,12 +45,7 @@ class RunSpec:
     initial: str = ""
 
     def __post_init__(self) -> None:
-        for key in (
-            "config",
-            "datasets",
-            "task",
-            "options",
-        ):  # as JSON reads them, to compare equal
+        for key in ("config", "datasets", "task", "options"):  # with the types that JSON gives them, to compare equal
             object.__setattr__(self, key, json.loads(spec.canonical_json(getattr(self, key))))
         object.__setattr__(self, "datasets", tuple(self.datasets))
 
@@ -70,10 +65,10 @@ class RunSpec:
 
     @property
     def equation(self) -> str:
-        """The equation's name, as it stands in messages and file names."""
-        told = self.task.get("equation")
-        told = told.get("name", "imported") if isinstance(told, dict) else "imported"
-        return str(self.datasets[0].get("equation") or told)
+        """The equation's name, as in messages and file names; 'imported' if it is not known."""
+        of_task = self.task.get("equation")
+        name = of_task.get("name", "imported") if isinstance(of_task, dict) else "imported"
+        return str(self.datasets[0].get("equation") or name)
 
     @property
     def name(self) -> str:
@@ -127,7 +122,7 @@ class RunSpec:
 
 
 def from_dict(values: Any, where: str) -> RunSpec:
-    """The spec with this `to_dict`; ``where`` names the file in error messages."""
+    """The spec that `to_dict` turned into ``values``; ``where`` names the file in error messages."""
     found = values.get("version") if isinstance(values, dict) else None
     if found != VERSION:
         raise UserError(f"{where} is a run of version {found!r}; this version reads {VERSION}: train it again")
@@ -175,6 +170,7 @@ def identify(model: str | OperatorModel, task: Task, config: Mapping[str, Any], 
 
 
 def _check_one_law(options: TrainOptions, datasets: int) -> None:
+    """Refuse to learn the law of a mixture of datasets."""
     if options.loss in LAW_LOSSES and datasets > 1:
         raise UserError(
             f"loss={options.loss} learns the law of one dataset, got a mixture of {datasets}; train on one of them"
@@ -182,7 +178,7 @@ def _check_one_law(options: TrainOptions, datasets: int) -> None:
 
 
 def _refuse_options(model: str, given: Mapping[str, Any]) -> None:
-    """Refuse training options for a model without gradient steps, which would ignore them; it may be given a seed."""
+    """Refuse training options, except the seed, for a model without gradient steps, which would ignore them."""
     unused = vars(TrainOptions(epochs=0))
     for key, value in spec.current_names(given, spec.renamed(TrainOptions), "training").items():
         if key != "seed" and key in unused and str(value) != str(unused[key]):

@@ -38,7 +38,7 @@ VERSION = 1
 
 @dataclass(frozen=True)
 class LawRowSpec(ReferenceSpec):
-    """What the record of the true law depends on: also the number of the stored members, against which it is scored."""
+    """Everything that the record of the true law depends on; ``members`` is the number of stored members."""
 
     model = INDEPENDENT_LAW
     members: int
@@ -91,7 +91,7 @@ def measure(wanted: LawRowSpec, dataset: Dataset, device: str = "cpu") -> Record
         found = law_scores(prediction, truth, part.grid, times=part.times, device=device)
         return PartScores(metric_values(found), sample_errors(found), wanted.datasets, part.name, len(part))
 
-    own = score(further)  # before its mean is read
+    own = score(further)  # this computes its mean, which is used next
     shifts = {CONDITIONAL_MEAN: score(further.mean.unsqueeze(1))}
     if is_gaussian(dataset.equation):
         shifts[EXACT_LAW] = score(ExactMembers(part))

@@ -14,7 +14,7 @@ from torch.overrides import TorchFunctionMode
 from spdebench.models import OperatorModel
 
 LARGEST_TENSOR = 1 << 24
-"""Values of a tensor that any model may make while it is built, such as the matrices of a transform."""
+"""The number of values that a tensor may always have while a model is built, such as the matrices of a transform."""
 _MAKERS = {"empty", "empty_strided", "zeros", "ones", "full", "rand", "randn", "normal", "eye"}
 _REFUSED = "its spec asks for many more weights than the file has"
 

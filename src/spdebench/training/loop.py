@@ -3,7 +3,7 @@
     each epoch: Adam steps over a random permutation of all samples, including the last partial batch; then the relative
     L2 error on the validation part, which adapts the learning rate, selects the best weights and may stop training.
 
-With loss=energy the unseen noise of all samples is drawn anew before each epoch, and validation is the energy score of
+With loss=energy the unseen noise of all samples is drawn again before each epoch, and validation is the energy score of
 draws that stay the same; with loss=flow times and states of a flow are drawn in this way. The random numbers of an
 epoch (order, dropout, draws) are a function of (seed, epoch), so that a run is resumed exactly from the weights, the
 optimiser's state and a few numbers. The host waits for the device once per epoch, to read two numbers.
@@ -90,7 +90,7 @@ class Fit:
         self.best = math.inf  # smallest validation error so far, and its epoch and weights
         self.best_epoch = 0
         self.best_weights: dict[str, Tensor] = {}
-        self._mark = math.inf  # early stopping waits for an error below this by the relative amount early_stop_delta
+        self._mark = math.inf  # the error that early stopping must see fall by the relative amount early_stop_delta
         self._waited = 0
         self.log: list[dict[str, Any]] = []
         self._steps: dict[int, TrainingStep] = {}
@@ -107,6 +107,7 @@ class Fit:
     # --- the loop -------------------------------------------------------------------------------------------------
     @property
     def finished(self) -> bool:
+        """Whether all epochs are done or early stopping has ended the training."""
         patience = self.options.early_stop_patience
         return self.epoch >= self.options.epochs or 0 < patience <= self._waited
 
@@ -142,8 +143,7 @@ class Fit:
         return self.log[-1]
 
     def _check_data(self) -> None:
-        """Raise an error if the data are not finite; otherwise training would diverge and the learning rate would be
-        suspected."""
+        """Raise an error if the data are not finite, so that the learning rate is not blamed for the divergence."""
         for name, data in (("training", self.train_data), ("validation", self.val_data)):
             for values in (data.target, *data.features.values()):
                 fine = torch.isfinite(values).flatten(1).all(1)
@@ -156,6 +156,7 @@ class Fit:
                     )
 
     def _batches(self) -> Iterator[Tensor]:
+        """The sample numbers of each batch of this epoch, in random order."""
         generator = torch.Generator().manual_seed(epoch_seed(self.options.seed, self.epoch))
         order = torch.randperm(len(self.train_data), generator=generator).to(self.train_data.device)
         return iter(order.split(self.options.batch_size))
@@ -184,20 +185,22 @@ class Fit:
             self._replay_validation = graphs[-1].replay
 
     def validate(self) -> None:
+        """Add the validation errors of all samples to the total on the device."""
         add_errors(self.model, self._val_loss, self.val_data, self._val_scale, self._totals[1])
 
     def _update_best(self, val: float) -> None:
         """Keep the best weights at any improvement; only one of at least early_stop_delta resets early stopping."""
         if val < self.best:
             self.best, self.best_epoch = val, self.epoch
-            self._keep()
+            self._keep_weights()
         if val < self._mark * (1 - self.options.early_stop_delta):
             self._mark, self._waited = val, 0
         else:
             self._waited += 1
 
     @torch.no_grad()
-    def _keep(self) -> None:
+    def _keep_weights(self) -> None:
+        """Copy the present weights to ``best_weights``."""
         now = self.model.state_dict()
         if not self.best_weights:
             self.best_weights = {key: value.detach().clone() for key, value in now.items()}
@@ -205,6 +208,7 @@ class Fit:
             value.copy_(now[key])
 
     def _try_precision(self) -> None:
+        """Raise an error if the model cannot be evaluated in the chosen precision."""
         feed = make_feed(self.train_data, self._train_scale, 1, self.device)
         feed.stage(torch.zeros(1, dtype=torch.long, device=self.train_data.device))
         try:
@@ -279,10 +283,12 @@ def validation(model: OperatorModel, data: Prepared) -> float | None:
 
 
 def _constant(value: float, data: Prepared) -> Tensor:
+    """The same scale for all samples."""
     return torch.full((len(data),), value, device=data.device)
 
 
 def _scales(loss: RelativeLoss, data: Prepared) -> Tensor:
+    """The scale of the loss of each sample."""
     size = 64
     parts = [loss.scale(data.target[start : start + size]) for start in range(0, len(data), size)]
     return torch.cat(parts) if parts else torch.zeros(0, device=data.device)

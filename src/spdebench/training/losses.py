@@ -10,7 +10,7 @@ The energy score of m draws X_1..X_m against one target, in L2 of space, average
 
     loss = (1/B) sum_b mean_t ( (1/m) sum_d |X_bd - U_b| - 1/(2 m (m-1)) sum_{d != e} |X_bd - X_be| ) / c
 
-c is the mean of |U| over the training part. It is a proper score without bias in m: in the mean no law of X has a
+c is the mean of |U| over the training part. The score is proper and has no bias in m: in expectation no law of X has a
 smaller loss than the law of U given the inputs.
 
 The mean square over space and t_1..t_T (`flow`), in units of the variance c^2 of U over the training part:
@@ -47,7 +47,7 @@ class RelativeLoss:
             weights = grid.multiplicity(device) * (1 - grid.laplacian(device=device))
             self.root = weights.sqrt().float()
             if grid.periodic:
-                self.root = self.root.unsqueeze(-1)  # real and imaginary part have one weight
+                self.root = self.root.unsqueeze(-1)  # the same weight for real and imaginary parts
 
     def to(self, device: torch.device | str) -> RelativeLoss:
         """The same loss for tensors on another device."""
@@ -91,9 +91,8 @@ class EnergyLoss:
         check_output(prediction, (self.draws * len(target), *target.shape[1:]))
         members = prediction.float().unflatten(0, (self.draws, len(target)))
         to_target = torch.stack([frame_norms(member - target) for member in members]).mean(0)
-        pairs = [
-            frame_norms(members[d] - members[e]) for d in range(self.draws) for e in range(d)
-        ]  # each stands for (d, e) and (e, d)
+        # each pair counts for (d, e) and (e, d)
+        pairs = [frame_norms(members[d] - members[e]) for d in range(self.draws) for e in range(d)]
         return (to_target - torch.stack(pairs).sum(0) / (self.draws * (self.draws - 1))).mean(1)
 
     def __call__(self, prediction: Tensor, target: Tensor, scale: Tensor) -> Tensor:
@@ -122,7 +121,7 @@ def frame_norms(field: Tensor) -> Tensor:
 
 def mean_norm(target: Tensor) -> float:
     """The mean of |U| over samples and frames t_1..t_T."""
-    parts = [frame_norms(some).double().sum() for some in target.split(64)]
+    parts = [frame_norms(block).double().sum() for block in target.split(64)]
     return float(torch.stack(parts).sum()) / (len(target) * (target.shape[1] - 1)) if len(target) else 0.0
 
 
@@ -130,5 +129,5 @@ def variance(target: Tensor) -> float:
     """The mean over space and t_1..t_T of the variance over samples."""
     later = target[:, 1:]
     mean = later.mean(0)
-    parts = [(some - mean).double().square().sum() for some in later.split(64)]
+    parts = [(block - mean).double().square().sum() for block in later.split(64)]
     return float(torch.stack(parts).sum()) / max(1, later.numel()) if len(target) else 0.0

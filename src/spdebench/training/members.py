@@ -1,8 +1,8 @@
 """Members of laws: drawn by a trained model for the samples of a part, read from a dataset, and scored.
 
-A generator draws members of the law of u given u0 and the seen noise: a network trained with loss=energy or loss=flow,
-or a model with ``generative``. A model of the path, which was trained with all of the noise, is one as well if the
-unseen noise is drawn from its true law. Any other model makes a point forecast, a law of one member.
+Members of the law of u given u0 and the seen noise are drawn by networks trained with loss=energy or loss=flow, by
+models with ``generative``, and by models that were trained with all of the noise if the unseen noise is drawn from its
+true law. Any other model makes a point forecast, which counts as a law of one member.
 """
 
 from __future__ import annotations
@@ -25,14 +25,15 @@ from spdebench.progress import Progress
 from spdebench.tasks import Batch, Part
 
 TEST_MEMBERS = MEMBERS
-"""Members that are drawn for each input of the test part."""
+"""The number of members that are drawn for each input of the test part."""
 SHOWN = 4
-"""Inputs whose members a run keeps, for pictures."""
+"""The number of inputs whose members a run keeps, for pictures."""
 SEEN_NOISE = "dw_seen"
+"""The column of a dataset with the increments of the seen noise modes."""
 
 
 def completion(model: OperatorModel, part: Part) -> UnseenNoise | None:
-    """The law of the noise that a part does not show, for a model of the path; None for any other model."""
+    """The law of the noise that a part does not show, for a model that was trained with all of the noise; else None."""
     if part.noise != SEEN_NOISE or model.setting.partial:
         return None
     return model.setting.unseen(law=True, seen=part.datasets[0].spec.seen)
@@ -46,8 +47,10 @@ def draws_for(model: OperatorModel, part: Part) -> bool:
 def draw(
     model: OperatorModel, batch: Batch, members: int, seed: int, samples: Tensor, completed_by: UnseenNoise | None
 ) -> Tensor:
-    """Members (B, m, T, X..), drawn by the model itself or with noise from its true law; they depend on the row
-    numbers."""
+    """Members (B, m, T, X..), drawn by the model itself or with unseen noise from the law ``completed_by``.
+
+    They are functions of the seed and of the sample numbers ``samples``.
+    """
     if completed_by is not None:
         return model.predict_with(completed_by, batch, members, seed, samples=samples)
     return model.sample(batch, members, seed, samples=samples)
@@ -117,9 +120,9 @@ def score_law(
 ) -> Scores | None:
     """The scores of members (N m T X..), or of a prediction (N T X..) as a law of one member.
 
-    The truth are the stored members of the conditional law. Without them members are scored against the samples, with
-    fewer scores, and a prediction is not scored as a law: None. Where the given noise leaves ``one_answer`` the law is
-    a point, and the sample itself is the truth.
+    The truth are the stored members of the conditional law. Without them, members are scored against the samples, with
+    fewer scores, and for a prediction the result is None. With ``one_answer`` the given noise determines u, so that the
+    true law is the sample itself.
     """
     truth = true_members(part)
     point = len(prediction.shape) == 2 + part.grid.dim

@@ -49,8 +49,8 @@ class TrainOptions:
     is relative, as the paper says, and the best weights are kept at any improvement. Validation is the relative L2
     error whatever the ``loss``, so that all runs compare. ``clip_norm`` bounds the norm of the gradient (0: no bound).
 
-    ``loss="energy"`` is for tasks that show a part of the noise: the rest is drawn ``draws`` times for each sample and
-    epoch, and the energy score of these predictions is the loss. Validation is then the energy score, too.
+    ``loss="energy"`` is for tasks that show only a part of the noise: the other part is drawn ``draws`` times for each
+    sample and epoch, and the energy score of these predictions is the loss and the validation error.
     ``loss="flow"`` is for models that learn a law by flow matching: the mean square error of the velocity at one random
     time and state of each sample and epoch. Validation is the same error at times and states that never change.
     """
@@ -91,7 +91,7 @@ class TrainOptions:
 
 
 def options_for(model: str, setting: Setting, **given: Any) -> TrainOptions:
-    """The given values; for the others those recommended for this model and data, and then the defaults.
+    """The options: given values, else those recommended for this model and data, else the defaults.
 
     A model that is not trained by gradients ignores them all: its options are those of 0 epochs, so that it has one
     run and not one per seed.
@@ -109,12 +109,12 @@ def options_for(model: str, setting: Setting, **given: Any) -> TrainOptions:
 
 
 def learns_laws(model: type[OperatorModel]) -> bool:
-    """Whether a model can be trained with its ``law_loss``; loss=energy computes its features anew in each epoch."""
+    """Whether a model can be trained with its ``law_loss``; loss=energy needs features that are cheap to recompute."""
     return model.trainable and (model.law_loss == "flow" or (model.redraws and not model.costly_features))
 
 
 def check_law(model: str, setting: Setting, loss: Loss) -> None:
-    """Raise a one-line error unless the model can be trained with this loss of a law on such data."""
+    """Raise a one-line error unless the model can be trained with this loss of a law on data of this setting."""
     cls = MODELS[model]
     usable = (name for name in MODELS if learns_laws(MODELS[name]) and setting.dim in MODELS[name].dims)
     able = ", ".join(name for name in usable if MODELS[name].law_loss == loss) or "none"

@@ -1,8 +1,8 @@
 """Three reference errors of a problem (a dataset and a task), which put the error of a model into context.
 
-    floor            what the given information allows: the error of the best possible prediction (`tasks.floor`)
-    nonlinearity     the error of `linear` with the exact kernel: what is left when the linear equation is known
-    identifiability  the error of `step`: what is left when a regression has looked for the equation's step
+    floor            the error of the best possible prediction from the given input (`tasks.floor`)
+    nonlinearity     the error of `linear` with the exact kernel, that is, of a model that knows the linear equation
+    identifiability  the error of `step`, that is, of a regression of the map from one frame to the next
 
 A problem with a small nonlinearity is almost linear. An error near the floor cannot be improved.
 """
@@ -24,19 +24,19 @@ from spdebench.models.features import Chunks, prepare_part
 from spdebench.tasks import Task, TaskSpec
 from spdebench.tasks.floor import DRAWS, Floor, affordable, floor
 from spdebench.tasks.split import LEAST_SCORED
+from spdebench.training.fitting import calibrate
 from spdebench.training.scoring import predict_part
-from spdebench.training.train import calibrate
 
 MOST_SAMPLES = 200
 LEAST_SAMPLES = 20
-"""Samples of the dataset that regressions use at most, and that they need at least."""
+"""The most samples of a dataset that regressions use, and the fewest that they need."""
 MOST_VALUES = 1 << 26
-"""Values of u in the samples that regressions use."""
+"""The most values of u in the samples that regressions use."""
 
 
 @dataclass(frozen=True)
 class ProblemNumbers:
-    """The three numbers of a problem, as relative L2 errors on test samples; None where ``notes`` say why.
+    """The three numbers of a problem, relative L2 errors on test samples; ``notes`` say why one is None.
 
     ``samples`` of the dataset were split into the parts that the two regressions were fitted and scored on.
     """

@@ -1,4 +1,4 @@
-"""Rows of a table that no model is trained for, the solver and the true law: what they depend on, and their records."""
+"""Rows of a table without a trained model (the solver, the true law): their specs and their records."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from spdebench.training.provenance import provenance
 
 @dataclass(frozen=True)
 class ReferenceSpec(ABC):
-    """What the record of a reference row depends on: the dataset, and which samples, frames and points are scored."""
+    """Everything that the record of a reference row depends on: the dataset, and the task that selects the samples."""
 
     model: ClassVar[str]
     dataset: DatasetSpec
@@ -47,7 +47,7 @@ class ReferenceSpec(ABC):
         device: str,
         inference_ms: float | None = None,
     ) -> Record:
-        """The record of these scores, which took so many seconds to measure on the device."""
+        """The record of these scores, which took ``seconds`` to measure on the device."""
         return Record(
             digest=self.digest,
             name=self.name,

@@ -40,8 +40,8 @@ from spdebench.training.members import TEST_MEMBERS, draw
 
 
 class Run(Displayed):
-    """``run.scores``, ``run.log``, ``run.record``, ``run.model``, ``run.predict(u0, dw)``, and, for laws,
-    ``run.sample(u0, dw_seen)``."""
+    """A training run: ``run.scores``, ``run.log``, ``run.record``, ``run.model``, ``run.predict(u0, dw)``, and, for
+    laws, ``run.sample(u0, dw_seen)``."""
 
     def __init__(self, path: Path, spec: RunSpec) -> None:
         self.path, self.spec = path, spec
@@ -73,7 +73,7 @@ class Run(Displayed):
         """The best weights; written when training ends."""
         return checkpoint_file(self.path, "best")
 
-    # --- where it stands ------------------------------------------------------------------------------------------
+    # --- state and files ------------------------------------------------------------------------------------------
     @property
     def trained(self) -> bool:
         return self.weights_file.exists()
@@ -89,7 +89,7 @@ class Run(Displayed):
 
     @cached_property
     def best(self) -> dict[str, Any]:
-        """The content of `weights_file`: weights, val, best_epoch, epochs, seconds and where they come from."""
+        """The content of `weights_file`: weights, val, best_epoch, epochs, seconds, peak_memory_mb and provenance."""
         if not self.trained:
             done = self.log
             where = f"epoch {done[-1]['epoch']} of {self.spec.options.get('epochs')}" if done else "not begun"
@@ -136,6 +136,7 @@ class Run(Displayed):
         return self._mapped("members.npy")
 
     def _mapped(self, name: str) -> np.ndarray | None:
+        """The array in a file, mapped into memory; None if there is no such file."""
         path = self.file(name)
         try:
             if not path.exists():
@@ -146,7 +147,7 @@ class Run(Displayed):
         except Exception as error:  # a damaged header raises whatever its damage leads to
             raise UserError(f"{path} cannot be read as an array ({error}); train the run again") from None
 
-    # --- what it is for -------------------------------------------------------------------------------------------
+    # --- predictions ----------------------------------------------------------------------------------------------
     @property
     def task_setting(self) -> Setting:
         return self.spec.setting
@@ -194,8 +195,8 @@ class Run(Displayed):
         """Members of the law of u given initial data u0 (N X..) and the seen noise dw_seen (N T X..): (N m T X..).
 
         For a network that was trained with loss=energy or loss=flow, for a model that draws members itself, and, with
-        ``seen=K``, for a model that was trained with all of the noise: then the functions of the noise that truncation
-        K does not keep are drawn from their true law. Member i of row n is a function of (seed, n, i).
+        ``seen=K``, for a model that was trained with all of the noise: then the noise modes that truncation K does not
+        keep are drawn from their true law. Member i of row n is a function of (seed, n, i).
         """
         check_device(device)
         if not isinstance(members, int) or members < 1:
@@ -214,9 +215,9 @@ class Run(Displayed):
         return out
 
     def completion(self, seen: int | None) -> UnseenNoise | None:
-        """The law of the unseen noise, if this is a model of the path; None if the model draws members itself.
+        """The law from which the unseen noise is drawn for a model that was trained with all of the noise.
 
-        A run that can do neither is refused in one line.
+        None if the model draws members itself; a run that can do neither is refused.
         """
         setting = self.task_setting
         if self.model.draws_members:
@@ -238,6 +239,7 @@ class Run(Displayed):
         return setting.unseen(law=True, seen=seen)
 
     def _check(self, u0: tuple[int, ...], dw: tuple[int, ...]) -> None:
+        """Raise an error unless the model can predict for u0 and dw of these shapes."""
         setting = self.task_setting
         layout = " ".join("XYZ"[: setting.dim])
         fixed_horizon = not type(self.model).any_horizon
@@ -255,6 +257,7 @@ class Run(Displayed):
 
 
 def _with_interval(score: MetricValue) -> str:
+    """'0.1234 [0.12, 0.13]', or the value alone."""
     known = score.low is not None and score.high is not None
     return f"{score.value:.4g} [{score.low:.4g}, {score.high:.4g}]" if known else f"{score.value:.4g}"
 

@@ -9,7 +9,7 @@ from typing import Any
 from spdebench.training.options import TrainOptions
 
 THRESHOLD = 1e-6  # relative; a validation error that falls by less counts as a plateau
-SMALLEST = 1e-8  # smaller changes of the rate are not made
+SMALLEST = 1e-8  # the learning rate is not changed by less than this
 
 
 @dataclass
@@ -26,13 +26,14 @@ class Schedule:
         self.lr = self.options.learning_rate
 
     def advance(self, val: float) -> None:
+        """Choose the rate of the next epoch, after an epoch with the validation error ``val``."""
         o = self.options
         self.epoch += 1
         if o.scheduler == "step":
             self.lr = o.learning_rate * o.decay_factor ** (self.epoch // o.decay_every)
         elif o.scheduler == "cosine":
-            share = (1 + math.cos(math.pi * self.epoch / o.epochs)) / 2
-            self.lr = o.min_learning_rate + (o.learning_rate - o.min_learning_rate) * share
+            fraction = (1 + math.cos(math.pi * self.epoch / o.epochs)) / 2
+            self.lr = o.min_learning_rate + (o.learning_rate - o.min_learning_rate) * fraction
         elif o.scheduler == "plateau":
             self._plateau(val)
 

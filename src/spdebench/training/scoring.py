@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import math
 import os
-import statistics
-import time
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -24,7 +22,7 @@ from spdebench.records import MetricValue, PartScores, Provenance, Record
 from spdebench.records.codec import decode
 from spdebench.tasks import Part
 from spdebench.tasks.split import LEAST_SCORED
-from spdebench.timing import wait_for_device
+from spdebench.timing import median_time
 from spdebench.training.folder import locked, write_json
 from spdebench.training.members import SEEN_NOISE, TEST_MEMBERS, DrawnMembers, draws_for, score_law
 from spdebench.training.run import Run
@@ -83,6 +81,7 @@ def _joined(usual: Scores, law: Scores | None) -> Scores:
 
 
 def _point_scores(model: OperatorModel, part: Part, prediction: Tensor) -> Scores:
+    """The scores of a prediction by the usual metrics, on the GPU if it fits there."""
     arrays = prediction, part.u
     if model.device.type == "cuda" and 6 * prediction.nbytes < torch.cuda.mem_get_info(model.device)[0]:
         arrays = prediction.to(model.device), part.u.to(model.device)
@@ -102,20 +101,9 @@ def inference_time(model: OperatorModel, part: Part) -> tuple[float, int]:
 
 
 def _seconds(model: OperatorModel, part: Part, size: int) -> float:
-    """Median time of one batch, repeated for about half a second."""
+    """The median time of the prediction of one batch."""
     batch = part.batch(slice(0, size)).to(model.device)
-    times: list[float] = []
-    for repeat in range(21):
-        wait_for_device(model.device)
-        start = time.perf_counter()
-        model.predict(batch)
-        wait_for_device(model.device)
-        taken = time.perf_counter() - start
-        if repeat:  # the first is the warm-up
-            times.append(taken)
-        if sum(times) > 0.5 and (len(times) >= 3 or sum(times) > 5):
-            break
-    return statistics.median(times)
+    return median_time(lambda: model.predict(batch), 20, model.device, least=3)
 
 
 def finish(run: Run, part: Part, device: str, *, keep_predictions: bool = True) -> None:
@@ -123,7 +111,7 @@ def finish(run: Run, part: Part, device: str, *, keep_predictions: bool = True) 
     model = run.model.to(device)
     tested = score_part(model, part)
     scores = tested.scores
-    ms, together = inference_time(model, part)
+    ms, batch_size = inference_time(model, part)
     if keep_predictions:
         arrays = {"predictions.npy": tested.prediction, "members.npy": tested.members}
         for name, values in arrays.items():
@@ -150,7 +138,7 @@ def finish(run: Run, part: Part, device: str, *, keep_predictions: bool = True) 
         scores=metric_values(scores),
         samples=sample_errors(scores),
         inference_ms=rounded(ms),
-        inference_batch=together,
+        inference_batch=batch_size,
         training_seconds=best["seconds"],
         peak_memory_mb=best["peak_memory_mb"],
         provenance=decode(Provenance, best["provenance"], "provenance"),
@@ -175,15 +163,16 @@ def sample_errors(scores: Scores) -> dict[str, tuple[float, ...]]:
 
 
 def _finite(value: float | None) -> float | None:
+    """The value; None if it is not finite."""
     return None if value is None or not math.isfinite(value) else float(value)
 
 
 def rounded(value: float) -> float:
-    """Four digits; NaN where it is not finite."""
+    """The value with four digits; NaN if it is not finite."""
     return float(f"{value:.4g}") if math.isfinite(value) else math.nan
 
 
-# --- other data than it was trained on ----------------------------------------------------------------------------
+# --- scores on other data than those of the training --------------------------------------------------------------
 def part_for(
     run: Run, data: Dataset | str | os.PathLike[str], name: str = "test", rows: np.ndarray | None = None
 ) -> Part:
@@ -212,7 +201,7 @@ def part_for(
 
 
 def check_part(run: Run, part: Part) -> None:
-    """Raise a one-line error unless the run can predict such samples."""
+    """Raise a one-line error unless the run can predict the samples of the part."""
     setting = run.task_setting
     fixed_horizon = not type(run.model).any_horizon
     if setting.partial and part.noise == SEEN_NOISE and part.datasets[0].spec.seen != setting.seen:
@@ -235,8 +224,8 @@ def check_part(run: Run, part: Part) -> None:
 def score_on(run: Run, part: Part, label: str, *, device: str = "cpu") -> PartScores:
     """Score a finished run on another part, ``task.part("test", other)``, and add that to its record under ``label``.
 
-    What was scored under this label on the same data is not scored again. Samples that the run was trained or validated
-    on are refused, unless the part is called ``train`` or ``val``.
+    Scores that the record already has under this label for the same data are not computed again. Samples that the run
+    was trained or validated on are refused, unless the part is called ``train`` or ``val``.
     """
     run.record  # noqa: B018  (refuses a run that is not finished)
     check_part(run, part)
@@ -256,6 +245,7 @@ def score_on(run: Run, part: Part, label: str, *, device: str = "cpu") -> PartSc
 
 
 def _check_unseen(run: Run, part: Part, label: str) -> None:
+    """Refuse samples whose noise the run was trained or validated on."""
     if part.name in ("train", "val"):
         return
     for dataset, rows in zip(part.datasets, part.rows, strict=True):

@@ -8,8 +8,8 @@ record.json       the record with all scores
 scores.json       the scores of single samples
 README.md         the card
 
-Whatever comes from others is data: the spec names a registered model, whose configuration is checked field by field,
-and the weights are tensors with the names, shapes and types of that model. No code is read from it.
+Files of other people are only data: the spec names a registered model, whose configuration is checked field by field,
+and the weights are tensors with the names, shapes and types of that model. No code in these files is run.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ WEIGHTS, SCORES, CARD = "best.safetensors", "scores.json", "README.md"
 _FILES = {"spec.json": True, WEIGHTS: True, "record.json": True, SCORES: False, CARD: False}
 """The files of a published model, and whether each is required."""
 MOST_WEIGHTS = 4 << 30
-"""Bytes of a file of weights that is fetched; the largest model of the paper has 0.3 GB."""
+"""The most bytes that a fetched file of weights may have; the largest model of the paper has 0.3 GB."""
 MARK = "<!-- written by spdebench model push -->"
 """Marks a card that may be overwritten."""
 _ON_HUB = "hub:"
@@ -146,10 +146,10 @@ def push(run: Run, place: hub.Place, card: Callable[[Run], str], private: bool =
     """Upload the files of a published model in one commit and return its address."""
     run.record  # noqa: B018  (refuses a run that is not finished)
     commit, known = hub.prepare(place, private)
-    theirs = hub.read_small(CARD, commit, known, place)
+    present = hub.read_small(CARD, commit, known, place)
     with tempfile.TemporaryDirectory() as folder:
         written = publish(run, Path(folder), card)
-        keep = theirs is not None and MARK.encode() not in theirs
+        keep = present is not None and MARK.encode() not in present
         content = {path.name: path for path in written if not (keep and path.name == CARD)}
         return hub.upload(place, content, f"{run.name}: weights, record and card")
 
@@ -174,6 +174,7 @@ def get(place: hub.Place, out: Path) -> Run:
 
 
 def _fetched(place: hub.Place, folder: Path, by_commit: bool = True) -> Run:
+    """Fetch a published model into ``folder`` (or its sub-folder named by the commit), check it and open it."""
     commit, known = hub.files(place)
     if by_commit:
         folder = folder / plain_name(commit, "the commit")
@@ -201,4 +202,5 @@ def _fetched(place: hub.Place, folder: Path, by_commit: bool = True) -> Run:
 
 
 def _cache() -> Path:
+    """The folder in which models from the hub are kept."""
     return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "spdebench" / "models"

@@ -14,14 +14,12 @@ Its record is like that of a run, with the model ``solver``:
 from __future__ import annotations
 
 import dataclasses
-import statistics
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-import numpy as np
 import torch
 from torch import Tensor
 
@@ -40,12 +38,13 @@ from spdebench.solvers.conditional import Given
 from spdebench.solvers.loop import between
 from spdebench.tasks import Part, TaskSpec
 from spdebench.tasks.floor import DRAWS, affordable, floor
-from spdebench.timing import wait_for_device
+from spdebench.timing import median_time
 from spdebench.training.reference_row import ReferenceSpec
+from spdebench.training.scoring import rounded, sample_errors
 
 SOLVER = "solver"
 VERSION, SUBSAMPLED_VERSION = 1, 2
-"""Version of the measurement. Version 1 gave the solver all stored increments also where a task sums them or drops
+"""Version of the measurement. In version 1 the solver got all stored increments even if the task sums them or drops
 points, so that its records of such tasks are no longer used."""
 BATCH = 100
 METRICS = (*PAPER, "w12", "std_ratio")
@@ -53,7 +52,7 @@ METRICS = (*PAPER, "w12", "std_ratio")
 
 @dataclass(frozen=True)
 class SolverSpec(ReferenceSpec):
-    """What a solver's record depends on."""
+    """Everything that a solver's record depends on."""
 
     model = SOLVER
 
@@ -65,7 +64,7 @@ class SolverSpec(ReferenceSpec):
 
     @cached_property
     def given(self) -> Given:
-        """What a model is given of the noise."""
+        """The part of the noise that a model is given."""
         return Given(self.dataset.equation, self.task.get("every", 1), self.task.get("stride", 1))
 
 
@@ -81,7 +80,7 @@ def measure(wanted: SolverSpec, dataset: Dataset, device: str = "cpu") -> Record
     def score(u: Tensor, against: Tensor) -> PartScores:
         found = evaluate(u, against, scored.grid, metrics=METRICS, times=scored.times, resamples=0)
         values = {name: MetricValue(float(s.value)) for name, s in found.items()}
-        return PartScores(values, {"rel_l2": _rounded(found["rel_l2"].samples)})
+        return PartScores(values, sample_errors(found))
 
     def thin(u: Tensor) -> Tensor:
         return given.frames(u).float()
@@ -103,6 +102,7 @@ def measure(wanted: SolverSpec, dataset: Dataset, device: str = "cpu") -> Record
 
 
 def _finer(eq: Equation) -> Equation:
+    """The equation solved more accurately with the same noise."""
     if eq.edition == "paper":
         return eq.replace(edition="converged")
     return eq.replace(substeps=2 * eq.substeps)
@@ -118,12 +118,12 @@ def measured_floor(wanted: SolverSpec, device: str = "cpu") -> PartScores:
 
 
 def with_floor(record: Record, device: str = "cpu") -> Record:
-    """A solver's record from before floors were measured, and the floor."""
+    """A solver's record from before floors were measured, with the floor added."""
     return dataclasses.replace(record, shifts={**record.shifts, FLOOR: measured_floor(_spec_of(record), device)})
 
 
 def floor_of(record: Record) -> float | None:
-    """The floor in a solver's record; where the given noise determines the solution, the solver's own error."""
+    """The floor in a solver's record; if the given noise determines the solution, the solver's own error."""
     found = record.value(MAIN, FLOOR)
     if found is None and _spec_of(record).given.complete:
         return record.value(MAIN)
@@ -136,7 +136,7 @@ def lacks_floor(record: Record) -> bool:
 
 
 def outdated(record: Record) -> bool:
-    """Whether a solver's record of a sub-sampled task is of version 1, which gave the solver what no model is given."""
+    """Whether a solver's record of a sub-sampled task is of version 1, where the solver got more than models do."""
     if record.model != SOLVER:
         return False
     try:
@@ -163,23 +163,10 @@ def _solved(given: Given, part: Part, device: str) -> tuple[Tensor, float]:
 
 def solver_time(eq: Equation, u0: Tensor, dw: Tensor) -> float:
     """Milliseconds per sample for solving this batch: the median of a few repeats after a warm-up."""
-    times: list[float] = []
-    for repeat in range(11):
-        wait_for_device(dw.device)
-        start = time.perf_counter()
-        solve(eq, u0, dw)
-        wait_for_device(dw.device)
-        if repeat:
-            times.append(time.perf_counter() - start)
-        if sum(times) > 0.5:
-            break
-    return float(f"{1e3 * statistics.median(times) / len(dw):.4g}")
+    return rounded(1e3 * median_time(lambda: solve(eq, u0, dw), 10, dw.device) / len(dw))
 
 
 def _simulated(eq: Equation, seed: int, rows: Sequence[int], chunk: int, device: str) -> Tensor:
+    """u of the samples with these numbers, solved ``chunk`` at a time."""
     pieces = [rows[k : k + chunk] for k in range(0, len(rows), chunk)]
     return torch.cat([simulate(eq, seed, piece, device=device).u.cpu() for piece in pieces])
-
-
-def _rounded(samples: np.ndarray | None) -> tuple[float, ...]:
-    return () if samples is None else tuple(float(f"{x:.4g}") for x in samples)

@@ -59,7 +59,7 @@ class Streamed:
         self._host = [*data.features.values(), data.target, scale]
         self._draws, self._samples = data.draws, len(data)
         counts = [size * data.draws] * len(self._names) + [size, size]
-        self._here = [
+        self._buffers = [
             torch.zeros((count, *t.shape[1:]), dtype=t.dtype, device=device)
             for t, count in zip(self._host, counts, strict=True)
         ]
@@ -67,13 +67,13 @@ class Streamed:
 
     def stage(self, rows: Tensor) -> None:
         drawn = of_all_draws(rows, self._draws, self._samples)
-        for source, target in zip(self._host, self._here, strict=True):
+        for source, target in zip(self._host, self._buffers, strict=True):
             gathered = torch.empty(target.shape, dtype=target.dtype, pin_memory=self._pinned)
             torch.index_select(source, 0, rows if len(target) == len(rows) else drawn, out=gathered)
             target.copy_(gathered, non_blocking=True)
 
     def read(self) -> tuple[Features, Tensor, Tensor]:
-        *features, target, scale = self._here
+        *features, target, scale = self._buffers
         return dict(zip(self._names, features, strict=True)), target, scale
 
 
@@ -85,6 +85,7 @@ def of_all_draws(rows: Tensor, draws: int, samples: int) -> Tensor:
 
 
 def make_feed(data: Prepared, scale: Tensor, size: int, device: torch.device) -> Feed:
+    """The feed for batches of ``size`` samples: `Resident` if the data are on the device, else `Streamed`."""
     return Resident(data, scale, size) if data.device == device else Streamed(data, scale, size, device)
 
 
@@ -127,7 +128,7 @@ class TrainingStep:
 
 
 def bfloat16(device: torch.device) -> AbstractContextManager[Any]:
-    """Mixed precision; casts are not kept from one use to the next, which a captured graph must not do."""
+    """Mixed precision, without the cache of casts, because a captured graph must cast the weights in every replay."""
     return torch.autocast(device.type, dtype=torch.bfloat16, cache_enabled=False)
 
 
@@ -136,8 +137,11 @@ def full_precision() -> AbstractContextManager[Any]:
 
 
 def adam(model: nn.Module, lr: float, weight_decay: float, device: torch.device) -> torch.optim.Adam:
-    """Adam with L2-coupled decay. On CUDA the rate is a tensor and nothing is read back, so that a step can be captured
-    (and gives the same numbers when it is not). One fused kernel, except for complex parameters, which it lacks."""
+    """Adam with L2-coupled weight decay.
+
+    On CUDA the learning rate is a tensor and nothing is read back, so that a step can be captured (and gives the same
+    numbers if it is not). The fused kernel is used unless there are complex parameters, which it does not support.
+    """
     parameters = [p for p in model.parameters() if p.requires_grad]
     fused = all(p.is_floating_point() for p in parameters)
     cuda = device.type == "cuda"
@@ -149,6 +153,7 @@ def adam(model: nn.Module, lr: float, weight_decay: float, device: torch.device)
 
 
 def set_rate(optimiser: torch.optim.Optimizer, lr: float) -> None:
+    """Set the learning rate, in place if it is a tensor."""
     for group in optimiser.param_groups:
         if isinstance(group["lr"], Tensor):
             group["lr"].fill_(lr)
@@ -158,7 +163,7 @@ def set_rate(optimiser: torch.optim.Optimizer, lr: float) -> None:
 
 # --- CUDA graphs --------------------------------------------------------------------------------------------------
 class Snapshot:
-    """A copy of weights, buffers and optimiser state, restored after the steps that only warm up."""
+    """A copy of weights, buffers and optimiser state, which is restored after the warm-up steps."""
 
     def __init__(self, model: nn.Module, optimiser: torch.optim.Optimizer) -> None:
         self._optimiser = optimiser
@@ -181,15 +186,15 @@ class Snapshot:
 
 
 def capture(
-    learner: Learner, steps: Sequence[TrainingStep], rest: Sequence[Callable[[], None]] = ()
+    learner: Learner, steps: Sequence[TrainingStep], validation: Sequence[Callable[[], None]] = ()
 ) -> list[Any] | None:
-    """CUDA graphs of the steps and of ``rest`` (work without gradients), in this order; None if capture fails.
+    """CUDA graphs of the steps and of ``validation``, in this order; None if capture fails.
 
     Warm-up and capture use one side stream and one memory pool: graphs are replayed one after the other and share no
     data through the pool. Weights, buffers and optimiser state are restored at the end.
     """
     before = Snapshot(learner.model, learner.optimiser)
-    works = [*(step.run for step in steps), *rest]
+    works = [*(step.run for step in steps), *validation]
     graphs: list[Any] = []
     stream, usual = torch.cuda.Stream(), torch.cuda.current_stream()
     try:

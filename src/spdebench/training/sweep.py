@@ -12,17 +12,18 @@ from typing import Any
 from spdebench.errors import UserError
 from spdebench.tasks import Task
 from spdebench.tasks.task import Source
+from spdebench.training.execution import split_options
 from spdebench.training.identity import identify
 from spdebench.training.loop import Diverged
 from spdebench.training.options import LAW_LOSSES
 from spdebench.training.overrides import sort_overrides
 from spdebench.training.run import Run
-from spdebench.training.train import split_options, train
+from spdebench.training.train import train
 
 
 @dataclass(frozen=True)
 class Trial:
-    """One combination: its values, the best validation error (None: it diverged) and its run."""
+    """One combination: its values, its best validation error (None if it diverged) and its run."""
 
     values: dict[str, Any]
     val: float | None

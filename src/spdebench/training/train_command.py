@@ -19,9 +19,9 @@ from spdebench.training.overrides import SPLIT_SEED, as_arguments
 
 
 def train_command(record: Record) -> str | None:
-    """``spdebench train MODEL data/FILE key=value ...``; None where no command makes the run.
+    """``spdebench train MODEL data/FILE key=value ...``; None if no command trains the run.
 
-    That is so for imported data, for a model or an equation that is not declared, and for weights given from Python.
+    There is none for imported data, for a model or an equation that is not declared, and for weights given from Python.
     """
     if record.initial:
         return None

@@ -21,10 +21,10 @@ from spdebench.models.features import Redrawn, redrawn_part
 from spdebench.noise.unseen import fill_states
 from spdebench.tasks import Batch, Setting, Task, TaskSpec
 from spdebench.training import Fit, TrainOptions, options_for
+from spdebench.training.fitting import calibrate
 from spdebench.training.losses import EnergyLoss
 from spdebench.training.options import learns_laws
 from spdebench.training.steps import Streamed
-from spdebench.training.train import calibrate
 
 
 @dataclass(frozen=True, kw_only=True)
