@@ -2,7 +2,7 @@
 intervals", 1987).
 
     ends at the quantiles Phi(z0 + (z0 + z) / (1 - a (z0 + z))) of the resampled values, z = Phi^-1(tail),
-    z0 = Phi^-1(share of resampled values below the estimate),   a = sum d^3 / (6 (sum d^2)^{3/2}),  d = jackknife
+    z0 = Phi^-1(fraction of resampled values below the estimate),   a = sum d^3 / (6 (sum d^2)^{3/2}),  d = jackknife
 
 A statistic is a function of sample weights: ``statistic(W)`` maps weights ``(R, N)`` to ``R`` values. A bootstrap
 resample is a vector of multinomial counts; the jackknife gives one sample the weight 0.
@@ -74,8 +74,8 @@ def interval(
     from scipy.special import ndtr, ndtri  # slow to import
 
     tails = np.array([(1 - level) / 2, (1 + level) / 2])
-    share = np.mean(drawn < estimate) + 0.5 * np.mean(drawn == estimate)
-    bias = ndtri(share)
+    below = np.mean(drawn < estimate) + 0.5 * np.mean(drawn == estimate)
+    bias = ndtri(below)
     if abs(bias) > MAX_BIAS:
         least = 0.0 if drawn.min() >= 0 else -np.inf  # a distance is not negative
         high, low = np.maximum(2 * estimate - np.quantile(drawn, tails), least)

@@ -84,6 +84,7 @@ def compare(
 def _pair(
     first: Score, second: Score, a: str, b: str, resamples: int, level: float, seed: int
 ) -> tuple[float, Interval, float, float | None, int]:
+    """Difference of two models, its interval, p-values of bootstrap and Wilcoxon test, number of excluded samples."""
     x, y = _values(first, a), _values(second, b)
     kept = ~(np.isnan(x) | np.isnan(y))
     for name, values in ((a, x), (b, y)):
@@ -95,22 +96,23 @@ def _pair(
         )
     x, y = x[kept], y[kept]
     n = len(x)
-    gap_x, gap_y = reducer(x, first.reduction), reducer(y, second.reduction)
-    once, many = np.ones((1, n)), resample_counts(n, resamples, seed)
-    difference = float((gap_x(once) - gap_y(once))[0])
-    drawn = gap_x(many) - gap_y(many)
+    score_x, score_y = reducer(x, first.reduction), reducer(y, second.reduction)
+    equal, resampled = np.ones((1, n)), resample_counts(n, resamples, seed)
+    difference = float((score_x(equal) - score_y(equal))[0])
+    drawn = score_x(resampled) - score_y(resampled)
     low, high = np.quantile(drawn, [(1 - level) / 2, (1 + level) / 2])
     tail = min(np.sum(drawn <= 0), np.sum(drawn >= 0))
     p = min(1.0, 2 * (tail + 1) / (resamples + 1))
     ranks: float | None = None
     if first.kind == "samplewise":
-        from scipy import stats  # slow to import, seldom needed
+        from scipy import stats  # slow to import, rarely needed
 
         ranks = float(stats.wilcoxon(x, y).pvalue) if np.any(x != y) else 1.0
     return difference, Interval(float(low), float(high), level, "paired"), float(p), ranks, int((~kept).sum())
 
 
 def _values(score: Score, name: str) -> np.ndarray:
+    """The per-sample values of a score."""
     if score.samples is None:
         raise UserError(
             f"compare: '{score.metric}' of '{name}' has no per-sample values; evaluate with resamples > 0, or compare "

@@ -19,9 +19,8 @@ from spdebench.metrics.base import Measurement, Metric, require
 from spdebench.metrics.fields import CONSTANT, Pair
 from spdebench.metrics.scores import Kind
 
-TILE_BYTES = {
-    "cpu": 4 << 20
-}  # correlation matrices computed at a time: they are read again immediately and should stay in the cache
+TILE_BYTES = {"cpu": 4 << 20}
+"""Bytes of correlation matrices that are computed at a time; they are read again at once, from the cache."""
 
 
 def standardise(columns: Tensor, scale: float) -> tuple[Tensor, Tensor]:
@@ -55,8 +54,8 @@ class _Tally:
         zv *= varies.unsqueeze(-1)
         self.valid[start : start + len(u)] = varies.cpu().numpy()
         self.degenerate += int((varies & ~moves).sum())
-        room = TILE_BYTES.get(u.device.type, self.pair.chunk_bytes // 4)
-        size = max(1, room // (4 * u.shape[1] ** 2))
+        tile_bytes = TILE_BYTES.get(u.device.type, self.pair.chunk_bytes // 4)
+        size = max(1, tile_bytes // (4 * u.shape[1] ** 2))
         for tile_u, tile_v in zip(zu.split(size), zv.split(size), strict=True):
             gap = torch.bmm(tile_u, tile_u.mT).baddbmm_(tile_v, tile_v.mT, alpha=-1)
             gap.diagonal(dim1=1, dim2=2).zero_()
@@ -69,9 +68,9 @@ class _Tally:
 
 def influence(signs: Tensor, z: Tensor) -> Tensor:
     """Influence of sample n: sum_ij s_ij IF_n(rho_ij), IF_n(rho) = N z_in z_jn - rho N (z_in^2 + z_jn^2)/2."""
-    pulled = torch.bmm(signs, z).mul_(z)
-    share = pulled.sum(-1, keepdim=True)  # sum_j s_ij rho_ij
-    return (pulled - share * z.square()).sum((0, 1), dtype=torch.float64) * z.shape[-1]
+    products = torch.bmm(signs, z).mul_(z)
+    row_sums = products.sum(-1, keepdim=True)  # sum_j s_ij rho_ij
+    return (products - row_sums * z.square()).sum((0, 1), dtype=torch.float64) * z.shape[-1]
 
 
 def _measure(tally: _Tally, along: int) -> Measurement:

@@ -83,6 +83,7 @@ def evaluate(
 
 
 def _score(metric: Metric, pair: Pair, resamples: int, level: float, seed: int) -> Score:
+    """The value of one metric, with its interval if ``resamples`` is positive."""
     if metric.kind == "law" and not pair.finite:
         found = Measurement(float("inf"))
     else:
@@ -90,7 +91,7 @@ def _score(metric: Metric, pair: Pair, resamples: int, level: float, seed: int) 
     ends = None
     if resamples and (found.resample or found.samples is not None):
         linear = metric.kind == "law" and found.resample is None
-        statistic = found.resample or reducer(_kept(found.samples), found.reduction)
+        statistic = found.resample or reducer(_not_none(found.samples), found.reduction)
         ends = interval(statistic, pair.samples_count, resamples=resamples, level=level, seed=seed, linear=linear)
     return Score(
         metric=metric.label,
@@ -116,7 +117,7 @@ def _measurement(metric: Metric, found: Any) -> Measurement:
         raise UserError(f"metric '{metric.name}' must return a number or a Measurement, it returned {got}") from None
 
 
-def _kept(samples: np.ndarray | None) -> np.ndarray:
+def _not_none(samples: np.ndarray | None) -> np.ndarray:
     assert samples is not None
     return samples
 

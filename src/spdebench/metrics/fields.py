@@ -18,10 +18,8 @@ from torch import Tensor
 from spdebench.errors import UserError
 from spdebench.grids import Grid
 
-CHUNK_BYTES = {
-    "cpu": 32 << 20,
-    "cuda": 1 << 30,
-}  # approximate working memory of one block: near the cache size; on a GPU few launches
+CHUNK_BYTES = {"cpu": 32 << 20, "cuda": 1 << 30}
+"""Approximate working memory of one block: on a CPU near the size of its cache, on a GPU enough for few launches."""
 COPIES = 8  # arrays of the size of a block of samples that exist at the same time (fields, spectra, squares)
 CONSTANT = 1e-6  # a column counts as constant if its std over samples is below this fraction of max|u|
 
@@ -125,7 +123,10 @@ class Pair:
             yield where, v, u
 
     def points(self, bytes_each: int = 0, *, t0: bool = False) -> Iterator[tuple[slice, Tensor, Tensor]]:
-        """Blocks of space points: the slice, V and U as ``(points, T, N)``; ``bytes_each``: more memory per point."""
+        """Blocks of space points: the slice, V and U as ``(points, T, N)``.
+
+        ``bytes_each`` is the memory that the caller needs for each point in addition to the fields.
+        """
         first = 0 if t0 else self.first
         each = 2 * self.samples_count * self.frames_count * self.dtype.itemsize + bytes_each
         size = max(1, self.chunk_bytes // each)
@@ -136,7 +137,10 @@ class Pair:
             yield where, v.permute(2, 1, 0).contiguous(), u.permute(2, 1, 0).contiguous()
 
     def frames(self, bytes_each: int, subset: np.ndarray | None = None) -> Iterator[tuple[slice, Tensor, Tensor]]:
-        """Blocks of scored frames (a ``subset`` of points): slice from 0, V and U as ``(frames, points, N)``."""
+        """Blocks of scored frames at all points or a ``subset``: the slice, V and U as ``(frames, points, N)``.
+
+        Slices count from the first scored frame; ``bytes_each`` is the memory that the caller needs for each frame.
+        """
         size = max(1, self.chunk_bytes // bytes_each)
         for start in range(0, self.steps, size):
             where = slice(start, min(start + size, self.steps))
@@ -149,6 +153,7 @@ class Pair:
         return self._read(self._v, (slice(None), 0)), self._read(self._u, (slice(None), 0))
 
     def _read(self, array: Any, index: tuple[Any, ...], subset: np.ndarray | None = None) -> Tensor:
+        """A part of one of the arrays (at a ``subset`` of points) as a tensor in the working precision."""
         piece = array[index]
         if isinstance(piece, Tensor):
             picked = piece if subset is None else piece[..., torch.from_numpy(subset).to(piece.device)]

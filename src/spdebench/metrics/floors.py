@@ -85,6 +85,7 @@ def floors(
 
 
 def _halves(n: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
+    """The numbers of the samples in two random halves of equal size."""
     if n < 6:
         raise UserError(f"floors: at least 6 samples are needed to split into halves, got {n}; or pass independent=")
     order = np.random.default_rng(seed).permutation(n)

@@ -74,7 +74,7 @@ class Scores(Displayed, Mapping[str, Score]):
         return len(self.scores)
 
     def summary(self) -> dict[str, float]:
-        """Name -> value."""
+        """The value of each metric by name."""
         return {name: score.value for name, score in self.scores.items()}
 
     def rows(self) -> list[dict[str, Any]]:
@@ -101,8 +101,8 @@ class Scores(Displayed, Mapping[str, Score]):
     def to_dict(self) -> dict[str, Any]:
         """Plain values for JSON; numbers that JSON cannot represent become "inf", "-inf", "nan"."""
         scores = {name: _plain(vars(score)) for name, score in self.scores.items()}
-        rest = {"counts": self.counts, "ic_error": self.ic_error, "settings": self.settings, "skipped": self.skipped}
-        return {"scores": scores, **_plain(rest)}
+        others = {"counts": self.counts, "ic_error": self.ic_error, "settings": self.settings, "skipped": self.skipped}
+        return {"scores": scores, **_plain(others)}
 
     def to_json(self) -> str:
         return json.dumps(self.to_dict(), allow_nan=False)
@@ -140,6 +140,7 @@ class Scores(Displayed, Mapping[str, Score]):
 
 
 def _score(values: Mapping[str, Any]) -> Score:
+    """The score that `Scores.to_dict` turned into ``values``."""
     known = dict(values)
     for key in ("samples", "curve"):
         known[key] = None if known[key] is None else np.array([_number(x) for x in known[key]], dtype=np.float64)
@@ -160,6 +161,7 @@ def _mapping(value: Any) -> Mapping[str, Any]:
 
 
 def _plain(value: Any) -> Any:
+    """Nested values as JSON can represent them."""
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
         return _plain(dataclasses.asdict(value))
     if isinstance(value, Mapping):

@@ -44,6 +44,7 @@ class _Gaps:
         self.kept: list[Tensor] = []
 
     def add(self, gap: Tensor) -> None:
+        """Add the gaps of some points, ``(words, points, N)``."""
         n = self.pair.samples_count
         mean = gap.mean(-1, dtype=torch.float64)
         norm = mean.square().sum(0).sqrt()
@@ -95,10 +96,11 @@ class SignatureW1(Metric, name="sigw1"):
 
     def _paths(self, pair: Pair) -> tuple[Tensor, Iterator[tuple[Tensor, Tensor]]]:
         """Times, and blocks of values ``(points, frames, N)`` of V and U, minus their first frame, in float32."""
-        blocks = ((v - v[:, :1], u - u[:, :1]) for _, v, u in pair.points(self._room(pair)))
+        blocks = ((v - v[:, :1], u - u[:, :1]) for _, v, u in pair.points(self._bytes_per_point(pair)))
         return torch.linspace(0, 1, pair.steps), ((v.float(), u.float()) for v, u in blocks)
 
-    def _room(self, pair: Pair) -> int:
+    def _bytes_per_point(self, pair: Pair) -> int:
+        """The memory that the signatures at one point need."""
         return pair.samples_count * (6 * pair.frames_count + 2 * signature_size(2, self.depth)) * 4
 
     def measure(self, pair: Pair, *, samples: bool = True) -> Measurement:
@@ -141,7 +143,7 @@ class StandardisedSignatureW1(SignatureW1, name="sigw1_std"):
             return torch.cat([torch.zeros_like(away[:, :1]), away], dim=1)
 
         times = torch.linspace(0, 1, pair.frames_count)
-        blocks = pair.points(self._room(pair), t0=True)
+        blocks = pair.points(self._bytes_per_point(pair), t0=True)
         return torch.cat([times[:1], times]), ((centred(v, at), centred(u, at)) for at, v, u in blocks)
 
     def measure(self, pair: Pair, *, samples: bool = True) -> Measurement:

@@ -103,6 +103,7 @@ class LittlewoodPaley(Metric, name="lp_slope"):
 
     @staticmethod
     def _blocks(grid: Grid) -> int:
+        """The number of dyadic blocks that are resolved on every axis."""
         return int(math.log2(largest_shell(grid) + 1)) - 1
 
     def measure(self, pair: Pair, *, samples: bool = True) -> Measurement:

@@ -37,6 +37,7 @@ class StructureFunction(Metric, name="structure"):
         require(self.p > 0, f"{self.name}: p must be positive, got {self.p}")
 
     def _lags(self, pair: Pair) -> list[int]:
+        """The distances r in grid steps."""
         return dyadic_lags(min(pair.grid.points))
 
     def _increments(self, field: Tensor, lag: int, pair: Pair) -> Iterator[Tensor]:

@@ -29,13 +29,15 @@ from torch import Tensor
 
 from spdebench.errors import UserError
 from spdebench.grids import Grid
-from spdebench.metrics.bootstrap import Statistic, interval
+from spdebench.metrics.bootstrap import Interval, Statistic, interval
 from spdebench.metrics.law import terms
 from spdebench.metrics.law.members import Ensembles
 from spdebench.metrics.scores import Score, Scores, reducer
 
 SHARES = {"coverage_50": 0.5, "coverage_90": 0.9}
+"""The wanted coverage of the central intervals."""
 DIRECTIONS = 64
+"""The number of random directions of the sliced distance."""
 
 
 def law_scores(
@@ -139,6 +141,7 @@ def _collect(both: Ensembles, seed: int) -> tuple[dict[str, np.ndarray], np.ndar
 
 
 def _terms(x: Tensor, y: Tensor, both: Ensembles, directions: Tensor) -> dict[str, Tensor]:
+    """The terms of all scores for a block of inputs, by name, each (n,)."""
     frame, path = terms.distances(x, y, both.cell, both.dt)
     error, size, spread_error, spread = terms.moment_errors(x, y)
     out = {
@@ -169,11 +172,13 @@ def _root_of_ratio(error: np.ndarray, size: np.ndarray) -> Statistic:
     return statistic
 
 
-def _interval(statistic: Statistic, n: int, resamples: int, level: float, seed: int) -> Any:
+def _interval(statistic: Statistic, n: int, resamples: int, level: float, seed: int) -> Interval | None:
+    """The interval of a statistic of n inputs; None without resamples."""
     return interval(statistic, n, resamples=resamples, level=level, seed=seed) if resamples else None
 
 
 def _rank_score(counts: np.ndarray) -> Score:
+    """The score of a rank histogram."""
     expected = counts.sum() / len(counts)
     freedom = len(counts) - 1
     chi2 = float(((counts - expected) ** 2).sum() / expected)

@@ -15,7 +15,7 @@ from spdebench.grids import Grid
 from spdebench.metrics.fields import CHUNK_BYTES, as_array, time_step
 
 COPIES = 6
-"""Arrays of the size of one block that the scores need at the same time, about."""
+"""About how many arrays of the size of one block the scores need at the same time."""
 
 
 class MembersInBlocks(ABC):
@@ -91,6 +91,7 @@ class Ensembles:
             yield where, self._read(self._x, where), self._read(self._y, where)
 
     def _read(self, array: np.ndarray | Tensor | MembersInBlocks, where: slice) -> Tensor:
+        """The scored frames of the members of some inputs: (n, T, m, D), float64."""
         if isinstance(array, MembersInBlocks):
             array, where = array.read(where), slice(None)
         piece = array[where, :, self.first :]

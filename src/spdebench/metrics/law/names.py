@@ -1,4 +1,4 @@
-"""The scores of laws by name: what tables and pages say of them, and what the true law scores."""
+"""The scores of laws by name: their titles and formulas in tables and pages, and their values for the true law."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from spdebench.metrics.law.terms import interval_ranks
 
 MEMBERS = 64
-"""Members that a law is tested with. The nominal coverage of an interval depends on their number."""
+"""The number of members with which a law is tested. The nominal coverage of an interval depends on it."""
 
 
 @dataclass(frozen=True)
@@ -20,6 +20,7 @@ class LawMetric:
 
 
 def _nominal(share: float) -> float:
+    """The nominal coverage of the central interval whose coverage is nearest to ``share``."""
     i, j = interval_ranks(MEMBERS, share)
     return (j - i) / (MEMBERS + 1)
 

@@ -106,14 +106,15 @@ def coverage(x: Tensor, y: Tensor, share: float) -> Tensor:
 
 
 MOST_BINS = 13
+"""The most bins of a rank histogram."""
 
 
 @dataclass(frozen=True)
 class RankDraws:
     """One random truth, frame and point for each input, and a uniform number that breaks ties.
 
-    Other values of the same input are dependent, so that only one is ranked. ``used`` members are ranked, so many that
-    ``bins`` divides the number of possible ranks.
+    Only one value of each input is ranked, because other values are not independent of it. The first ``used`` members
+    take part, a number for which ``bins`` divides the number of possible ranks.
     """
 
     frame: Tensor
