@@ -7,6 +7,7 @@ pauses a run at its checkpoint, one that comes too late costs time: no work is l
 
 from __future__ import annotations
 
+import re
 import signal
 import threading
 import time
@@ -17,7 +18,19 @@ from functools import cache
 from pathlib import Path
 from types import FrameType
 
+from spdebench.errors import UserError
+
 FOREVER = float("inf")
+
+
+def budget_seconds(text: str) -> float:
+    """``25m`` -> 1500; units h, m, s, a bare number is seconds."""
+    units = {"h": 3600.0, "m": 60.0, "s": 1.0, "": 1.0}
+    parts = re.findall(r"(\d+(?:\.\d+)?)([hms]?)", text)
+    value = sum(float(number) * units[unit] for number, unit in parts)
+    if "".join(number + unit for number, unit in parts) != text or not value > 0:
+        raise UserError(f"a budget is a time such as 25m, 1h30m or 90s, got '{text}'")
+    return value
 
 
 class OutOfTime(BaseException):

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import re
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache
 from pathlib import Path
@@ -12,19 +11,17 @@ from typing import Any, Literal
 
 from spdebench.campaign.rates import SCORING_SECONDS, Rates
 from spdebench.data import DatasetSpec
-from spdebench.equations import EQUATIONS
-from spdebench.errors import UserError, did_you_mean
 from spdebench.files import MOST_LINES, read_bytes
 from spdebench.models import MODELS
 from spdebench.paper import published
-from spdebench.paper.base import AnySpec, Cell, Edition, Table, dataset_of, third_party_models
+from spdebench.paper.base import AnySpec, Cell, dataset_of
 from spdebench.paper.catalogue import TABLES
 from spdebench.paper.figure_data import wanted as wanted_of_run
 from spdebench.records import Record, Records
 from spdebench.training import RunSpec
 from spdebench.training.folder import checkpoint_file
 from spdebench.training.provenance import device_type
-from spdebench.training.solver_row import SOLVER, lacks_floor
+from spdebench.training.solver_row import lacks_floor
 
 Gives = int | tuple[str, str, str]
 """The line of a published number, or the table, group and row of a leaderboard."""
@@ -197,78 +194,6 @@ def published_status(cells: Iterable[Cell], records: Records) -> list[dict[str, 
             entry |= {"digests": digests, "status": status, "cell": f"{cell.table}: {cell.label}"}
         out.append(entry)
     return out
-
-
-# --- what a user chooses ------------------------------------------------------------------------------------------
-def cells_of(
-    tables: Iterable[Table], seeds: int, edition: Edition, patterns: str = "", records: Records | None = None
-) -> list[Cell]:
-    """The cells of tables that match ``patterns``; third-party models named there get rows."""
-    every = [cell for each in tables for cell in with_named(each, patterns).cells(seeds, edition, records)]
-    return only(every, patterns)
-
-
-def with_named(table: Table, patterns: str) -> Table:
-    """The table with rows of the third-party models that ``patterns`` names."""
-    words = {word for pattern in _listed(patterns) for word in (pattern, *pattern.split())}
-    return table.with_models(name for name in third_party_models() if name in words)
-
-
-def _listed(patterns: str) -> list[str]:
-    return [word.strip().lower() for word in patterns.split(",") if word.strip()]
-
-
-def only(cells: Sequence[Cell], patterns: str) -> list[Cell]:
-    """Cells that match one of the patterns (with commas).
-
-    A pattern is one word, or several with blanks that must all fit. The name of a model or an equation means that one;
-    any other word is the beginning of a word in the cell's table or label.
-    """
-    chosen = _listed(patterns)
-    if not chosen:
-        return list(cells)
-    names = {SOLVER, *MODELS, *(cell.model for cell in cells), *EQUATIONS}
-    kept = [cell for cell in cells if any(_matches(pattern, cell, names) for pattern in chosen)]
-    if not kept:
-        words = [word for pattern in chosen for word in pattern.split()]
-        alone = [word for word in words if not any(_matches(word, cell, names) for cell in cells)]
-        raise _no_match(patterns, alone, cells)
-    return kept
-
-
-def _matches(pattern: str, cell: Cell, names: Collection[str]) -> bool:
-    text = f"{cell.table}: {cell.label}".lower()
-    exact = {cell.model, *(str(values.get("equation")) for values in cell.runs[0].datasets)}
-    return (" " in pattern and _begins(pattern, text)) or all(
-        word in exact if word in names else _begins(word, text) for word in pattern.split()
-    )
-
-
-def _begins(pattern: str, text: str) -> bool:
-    """Whether the pattern stands in the text at the beginning of a word."""
-    return re.search(rf"(?<![a-z0-9]){re.escape(pattern)}", text) is not None
-
-
-def _no_match(patterns: str, unknown: Sequence[str], cells: Sequence[Cell]) -> UserError:
-    """``unknown`` are the words that no cell matches, if there are any; otherwise no cell matches all at once."""
-    models = list(dict.fromkeys(cell.model for cell in cells))
-    equations = list(dict.fromkeys(str(values.get("equation")) for cell in cells for values in cell.runs[0].datasets))
-    words = {word for cell in cells for word in re.findall(r"[a-z0-9][^\s,:]*", f"{cell.table} {cell.label}".lower())}
-    hint = did_you_mean(unknown[0], {*models, *equations, *words}) if unknown else ""
-    return UserError(
-        f"--only: no row matches '{patterns}'{hint if 'did you mean' in hint else ';'} the models here are "
-        f"{', '.join(models)}, the equations {', '.join(equations)}"
-    )
-
-
-def seconds_of(text: str) -> float:
-    """``25m`` -> 1500; units h, m, s, a bare number is seconds."""
-    units = {"h": 3600.0, "m": 60.0, "s": 1.0, "": 1.0}
-    parts = re.findall(r"(\d+(?:\.\d+)?)([hms]?)", text)
-    value = sum(float(number) * units[unit] for number, unit in parts)
-    if "".join(number + unit for number, unit in parts) != text or not value > 0:
-        raise UserError(f"a budget is a time such as 25m, 1h30m or 90s, got '{text}'")
-    return value
 
 
 # --- overview -----------------------------------------------------------------------------------------------------

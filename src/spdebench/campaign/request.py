@@ -10,7 +10,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from spdebench import spec
-from spdebench.campaign.plan import cells_of
+from spdebench.campaign.selection import cells_of
 from spdebench.errors import UserError
 from spdebench.paper.base import EDITIONS, Cell, Edition, Table
 from spdebench.paper.catalogue import table

@@ -77,10 +77,12 @@ def table(
 ) -> None:
     """Show a table: our numbers next to the published ones. Plan or train its missing runs with --plan and --run."""
     from spdebench.campaign import plan
+    from spdebench.campaign.deadline import budget_seconds
     from spdebench.campaign.needs import RunSettings
     from spdebench.campaign.one_run import Places
     from spdebench.campaign.request import Campaign
     from spdebench.campaign.schedule import schedule_facts
+    from spdebench.campaign.selection import cells_of
     from spdebench.data.generate import check_where, device_kind
     from spdebench.paper.catalogue import TABLES
     from spdebench.paper.catalogue import table as find
@@ -103,8 +105,8 @@ def table(
     if not plan_only and not run:
         _show(chosen, known, seeds, which, only, format, as_json)
         return
-    kept, needs = plan.cells_of(chosen, seeds, which, only, known), settings.needs(known, devices)
-    seconds = plan.seconds_of(budget) if budget else None
+    kept, needs = cells_of(chosen, seeds, which, only, known), settings.needs(known, devices)
+    seconds = budget_seconds(budget) if budget else None
     if plan_only:
         jobs_left = plan.jobs(kept, known, runs, devices[0])
         later = plan.waiting(kept, known, runs, devices[0])
@@ -114,7 +116,7 @@ def table(
         if seconds is not None:
             facts["schedule"] = schedule_facts(jobs_left, known, settings, devices, seconds, later)
         if as_json:
-            cells = plan.cells_of(chosen, seeds, which)
+            cells = cells_of(chosen, seeds, which)
             published = [p for p in plan.published_status(cells, known) if p["table"] in {t.source for t in chosen}]
             print_json(facts | {"published": published})
         else:
@@ -129,7 +131,7 @@ def table(
 
     def after_pilots() -> list[plan.Job]:
         now = store.known(results)
-        return plan.jobs(plan.cells_of(tuned, seeds, which, only, now), now, runs, devices[0])
+        return plan.jobs(cells_of(tuned, seeds, which, only, now), now, runs, devices[0])
 
     waits = len(plan.waiting(kept, known, runs, devices[0]))
     outcomes = _run(todo, waits, after_pilots, places, settings, needs, campaign, seconds, as_json, portable)
@@ -172,13 +174,13 @@ def _check_engine(run: bool, plan_only: bool, engine: str, per_gpu: int, device:
 def _show(
     chosen: list[Table], known: Records, seeds: int, edition: Edition, only: str, format: str, as_json: bool
 ) -> None:
-    from spdebench.campaign import plan
+    from spdebench.campaign.selection import matching, with_named
     from spdebench.paper.fill import fill, narrowed
     from spdebench.report.tables import render, tidy
 
-    filled = [fill(plan.with_named(each, only), known, seeds, edition) for each in chosen]
+    filled = [fill(with_named(each, only), known, seeds, edition) for each in chosen]
     if only:
-        kept = {id(cell) for cell in plan.only([e.cell for each in filled for e in each.entries], only)}
+        kept = {id(cell) for cell in matching([e.cell for each in filled for e in each.entries], only)}
         narrow = [narrowed(each, lambda cell: id(cell) in kept) for each in filled]
         filled = [each for each in narrow if each.entries]
     if as_json:

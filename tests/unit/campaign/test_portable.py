@@ -16,6 +16,7 @@ from spdebench.campaign.deadline import Deadline
 from spdebench.campaign.needs import Needs, RunSettings
 from spdebench.campaign.one_run import Places
 from spdebench.campaign.run import fill_missing
+from spdebench.campaign.selection import matching
 from spdebench.campaign.sharing import slowdown
 from spdebench.errors import UserError
 from spdebench.records import store
@@ -36,7 +37,7 @@ def stopped(tmp_path_factory):
     """One machine finishes `mean` and is stopped in the second epoch of a DeepONet; another one takes over."""
     here, there = tmp_path_factory.mktemp("here"), tmp_path_factory.mktemp("there")
     every, where = tiny_table().cells(1), places(here)
-    cells = [*plan.only(every, "mean")[:1], *plan.only(every, "deeponet")[:1]]
+    cells = [*matching(every, "mean")[:1], *matching(every, "deeponet")[:1]]
     epoch, checkpoint = Fit.run_epoch, one_run.CHECKPOINT
 
     def stops(fit):
@@ -125,7 +126,7 @@ def test_a_damaged_folder_is_one_line_and_adds_nothing(stopped, tmp_path, damage
 
 def test_a_large_model_only_starts_if_it_can_end(tmp_path, monkeypatch):
     where = places(tmp_path)
-    (job,) = todo(plan.only(tiny_table().cells(1), "deeponet")[:1], where)
+    (job,) = todo(matching(tiny_table().cells(1), "deeponet")[:1], where)
     unit = one_run.Unit(job.spec, {}, where, "cpu", Deadline.after(50), seconds=60.0, portable=True)
     monkeypatch.setattr(one_run, "_make", lambda unit: (_ for _ in ()).throw(UserError("it started")))
     assert one_run.make_run(unit).message == "it started"  # small: its checkpoint can be carried on
@@ -140,7 +141,7 @@ def test_a_budget_is_scheduled_by_numbers_per_second(tmp_path, monkeypatch):
     cells = tiny_table().cells(1)
     jobs = [
         dataclasses.replace(job, seconds=10.0 * (k + 1), gives=frozenset(range(3 * k)))
-        for k, job in enumerate(todo(plan.only(cells, "deeponet"), places(tmp_path)))
+        for k, job in enumerate(todo(matching(cells, "deeponet"), places(tmp_path)))
     ]
     monkeypatch.setattr(needs_module, "gpu_share", lambda run: 0.75)
     needs = Needs({}, 2, thrifty=True)
@@ -154,7 +155,7 @@ def test_a_budget_is_scheduled_by_numbers_per_second(tmp_path, monkeypatch):
 
 
 def test_a_run_that_waits_for_pilots_is_scheduled_after_them(tmp_path):
-    first, second = todo(plan.only(tiny_table().cells(1), "deeponet"), places(tmp_path))
+    first, second = todo(matching(tiny_table().cells(1), "deeponet"), places(tmp_path))
     pilot = dataclasses.replace(first, seconds=10.0, pilot=True, gives=frozenset([1]))
     run = dataclasses.replace(second, seconds=10.0, gives=frozenset([1]))
     waits = [plan.Waiting(run, frozenset([first.spec.digest]))]
@@ -166,7 +167,7 @@ def test_a_run_that_waits_for_pilots_is_scheduled_after_them(tmp_path):
 def test_what_cannot_end_comes_after_what_can(tmp_path, monkeypatch):
     """With a budget: 100 seconds are too long, 1 second is not; the long run is begun at last and paused."""
     where = places(tmp_path)
-    jobs = todo(plan.only(tiny_table().cells(1), "deeponet"), where)
+    jobs = todo(matching(tiny_table().cells(1), "deeponet"), where)
     long = dataclasses.replace(jobs[0], seconds=100.0, gives=frozenset(range(99)))
     short = dataclasses.replace(jobs[1], seconds=1.0, gives=frozenset())
     begun = []

@@ -16,6 +16,7 @@ from spdebench.campaign.deadline import Deadline
 from spdebench.campaign.one_run import Places
 from spdebench.campaign.request import Campaign, campaigns
 from spdebench.campaign.run import fill_missing
+from spdebench.campaign.selection import matching
 from spdebench.campaign.status import in_state, status
 from spdebench.cli.main import main
 from spdebench.data.generation_status import unfinished_datasets
@@ -83,6 +84,7 @@ def test_a_campaign_asked_for_twice_is_one_and_a_bad_one_is_one_line(where, tmp_
 TRAIN = """
 import sys
 from spdebench.campaign import plan, one_run
+from spdebench.campaign.selection import matching
 from spdebench.campaign.deadline import Deadline
 from spdebench.training import Fit
 from tiny_tables import tiny_table
@@ -94,7 +96,7 @@ def slow(fit):
     return epoch(fit)
 Fit.run_epoch = slow
 places = one_run.Places(*sys.argv[1:4])
-job = plan.jobs(plan.only(tiny_table().cells(1), "deeponet")[1:2], {}, places.runs)[0]
+job = plan.jobs(matching(tiny_table().cells(1), "deeponet")[1:2], {}, places.runs)[0]
 print(one_run.make_run(one_run.Unit(job.spec, {}, places, "cpu", Deadline.after(600))).state, flush=True)
 """
 
@@ -109,7 +111,7 @@ def test_running_is_seen_with_its_epoch_and_left_to_its_process(where):
     assert child.stdout.readline() == "two\n"
     (running,) = in_state(look(where).runs, "running")
     assert (running.epoch, running.epochs) == (2, 3) and f"process {child.pid} on" in running.holder
-    jobs = plan.jobs(plan.only(tiny_table().cells(1), "deeponet")[1:2], {}, where.runs)
+    jobs = plan.jobs(matching(tiny_table().cells(1), "deeponet")[1:2], {}, where.runs)
     unit = one_run.Unit(jobs[0].spec, {}, where, "cpu", Deadline.after(600))
     assert one_run.make_run(unit).state == "busy"
     child.stdin.write("\n")

@@ -13,8 +13,10 @@ import pytest
 from estimates import ratios
 from measure_rates import cases
 from spdebench.campaign import plan, sharing
+from spdebench.campaign.deadline import budget_seconds
 from spdebench.campaign.effort import STEP_START, epoch_cost, million_numbers, step_numbers, training_part
 from spdebench.campaign.rates import START_SECONDS, Rates
+from spdebench.campaign.selection import cells_of, matching
 from spdebench.campaign.sharing import gpu_share, loads, slowdown
 from spdebench.errors import UserError
 from spdebench.models import MODELS
@@ -77,7 +79,7 @@ def test_states(tiny, tmp_path):
 
 def test_cost_is_measured(tiny):
     """Twice the data, twice the time; the rate and the number of epochs are those of finished runs."""
-    cells = plan.only(tiny.cells(1), "deeponet")
+    cells = matching(tiny.cells(1), "deeponet")
     one, other = (j.spec for j in plan.jobs(cells, {}))
     size = million_numbers(one.datasets, one.task)
     assert size == pytest.approx(28 * 11 * 16 / 1e6)
@@ -98,7 +100,7 @@ def test_every_model_of_the_bank_has_a_committed_rate():
 
 
 def test_a_committed_rate_holds_for_its_configuration(tiny, monkeypatch):
-    one = plan.jobs(plan.only(tiny.cells(1), "deeponet"), {})[0].spec
+    one = plan.jobs(matching(tiny.cells(1), "deeponet"), {})[0].spec
     wide = dataclasses.replace(one, config={**one.config, "width": 1024})
     row = {"model": "deeponet", "equation": one.equation, "device": "cpu", "million": "1"}
     rows = [row | {"seconds": "2", "config": ""}, row | {"seconds": "20", "config": canonical_json(wide.config)}]
@@ -119,49 +121,49 @@ def test_rates_are_measured_for_every_configuration():
 
 @pytest.mark.parametrize(("text", "seconds"), [("25m", 1500), ("1h30m", 5400), ("90s", 90), ("90", 90), ("0.5h", 1800)])
 def test_budgets(text, seconds):
-    assert plan.seconds_of(text) == seconds
+    assert budget_seconds(text) == seconds
 
 
 @pytest.mark.parametrize("text", ["", "m", "25 m", "-5m", "0", "ten", "5d"])
 def test_bad_budgets(text):
     with pytest.raises(UserError, match="a budget is a time such as 25m"):
-        plan.seconds_of(text)
+        budget_seconds(text)
 
 
 def test_only(tiny):
     cells = tiny.cells(1)
-    assert {c.model for c in plan.only(cells, "deeponet,mean")} == {"deeponet", "mean"}
-    assert {c.row for c in plan.only(cells, "solver")} == {
+    assert {c.model for c in matching(cells, "deeponet,mean")} == {"deeponet", "mean"}
+    assert {c.row for c in matching(cells, "solver")} == {
         "solver",
         "floor",
         "solver vs fine reference",
     }  # a model: all that its run gives
-    assert {c.column for c in plan.only(cells, "moved")} == {"J=8", "fresh"}
-    assert {(c.model, c.column) for c in plan.only(cells, "deeponet fresh, mean")} == {
+    assert {c.column for c in matching(cells, "moved")} == {"J=8", "fresh"}
+    assert {(c.model, c.column) for c in matching(cells, "deeponet fresh, mean")} == {
         ("deeponet", "fresh"),
         *((c.model, c.column) for c in cells if c.model == "mean"),
     }  # words of one pattern must all fit
-    assert plan.only(cells, "") == cells
+    assert matching(cells, "") == cells
     rest = "the models here are deeponet, mean, linear, trees, step, solver, the equations phi41"
     with pytest.raises(UserError, match=f"no row matches 'xyz'; {rest}"):
-        plan.only(cells, "xyz")
+        matching(cells, "xyz")
     with pytest.raises(UserError, match=f"no row matches 'mean deeponit'; did you mean 'deeponet'\\? {rest}"):
-        plan.only(cells, "mean deeponit")
+        matching(cells, "mean deeponit")
 
 
 def test_a_word_of_only_is_a_name_or_begins_a_word(tiny):
     first, *rest = tiny.cells(1)
     cells = [dataclasses.replace(first, row="a dense ensemble"), *rest]
-    assert plan.only(cells, "ens") == plan.only(cells, "dense ens") == cells[:1]
-    assert plan.only(cells, "phi41") == cells  # an equation
-    assert {c.column for c in plan.only(cells, "j=4")} == {"J=4"}
+    assert matching(cells, "ens") == matching(cells, "dense ens") == cells[:1]
+    assert matching(cells, "phi41") == cells  # an equation
+    assert {c.column for c in matching(cells, "j=4")} == {"J=4"}
     for inside in ("nse", "sembl"):
         with pytest.raises(UserError, match=f"no row matches '{inside}'"):
-            plan.only(cells, inside)
+            matching(cells, inside)
 
 
 def test_runs_that_shared_a_device_count_for_epochs_but_not_for_rates(tiny):
-    one = plan.jobs(plan.only(tiny.cells(1), "deeponet"), {})[0].spec
+    one = plan.jobs(matching(tiny.cells(1), "deeponet"), {})[0].spec
     record = made_up(one, 0.1, epochs=2, training_seconds=1e6, shared_device=True)
     rates, none = Rates({one.digest: record}, "cpu"), Rates({}, "cpu")
     assert rates.epochs(one) == pytest.approx(2.0)
@@ -179,7 +181,7 @@ def test_runs_that_shared_a_gpu_count_with_their_time_alone(tiny, monkeypatch):
     """Two runs, each of which uses all of the GPU, overlap for half of the first and all of the second; a third is
     alone."""
     monkeypatch.setattr(sharing, "gpu_share", lambda run: 1.0)
-    one, other, third, *_ = (j.spec for j in plan.jobs(plan.only(tiny.cells(3), "deeponet"), {}))
+    one, other, third, *_ = (j.spec for j in plan.jobs(matching(tiny.cells(3), "deeponet"), {}))
     made = [on_gpu(one, "10:00:00", 60.0), on_gpu(other, "10:00:30", 30.0), on_gpu(third, "11:00:00", 10.0)]
     records = {record.digest: record for record in made}
     assert [loads(records)[r.digest] for r in made] == pytest.approx([1.5, 2.0, 1.0])
@@ -192,7 +194,7 @@ def test_runs_that_shared_a_gpu_count_with_their_time_alone(tiny, monkeypatch):
 
 def test_the_share_of_a_gpu_follows_from_the_size_of_a_step(tiny):
     """v / (v + l) with the l of the model: as measured at the measured size, and near 0 for tiny steps."""
-    run = plan.jobs(plan.only(tiny.cells(1), "deeponet"), {})[0].spec
+    run = plan.jobs(matching(tiny.cells(1), "deeponet"), {})[0].spec
     numbers = step_numbers(run.datasets, run.task, run.options)
     latency = sharing.MEASURED_STEP * (1 / sharing.MEASURED_SHARES["deeponet"] - 1)
     assert gpu_share(run) == pytest.approx(numbers / (numbers + latency)) and gpu_share(run) < 0.1
@@ -200,7 +202,7 @@ def test_the_share_of_a_gpu_follows_from_the_size_of_a_step(tiny):
         sharing.MEASURED_SHARES["deeponet"]
     )
     assert sharing.kernel_kind(gpu_share(run)) == "small kernels"
-    mean = plan.jobs(plan.only(tiny.cells(1), "mean"), {})[0].spec
+    mean = plan.jobs(matching(tiny.cells(1), "mean"), {})[0].spec
     assert gpu_share(mean) == 0 and sharing.kernel_kind(0) == ""
     assert set(sharing.MEASURED_SHARES) == {name for name in MODELS if MODELS[name].trainable}
 
@@ -219,7 +221,7 @@ def test_twice_the_load_takes_twice_as_long():
 
 def test_on_a_gpu_steps_cost_time_and_not_only_numbers(tiny):
     """Small batches take longer; on a processor the numbers alone count."""
-    run = plan.jobs(plan.only(tiny.cells(1), "deeponet"), {})[0].spec
+    run = plan.jobs(matching(tiny.cells(1), "deeponet"), {})[0].spec
     samples, numbers = training_part(run.datasets, run.task)
     assert (samples, numbers) == (28, pytest.approx(28 * 11 * 16 / 1e6))
     assert epoch_cost(samples, numbers, {"batch": 20}, "cpu") == numbers
@@ -238,11 +240,11 @@ def test_half_of_the_recorded_runs_took_the_estimated_time_within_a_factor_of_tw
 
 
 def test_a_long_plan_names_requests_that_take_less():
-    cells = plan.cells_of([table("phi41-periodic")], 3, "paper", "fno,mean")
+    cells = cells_of([table("phi41-periodic")], 3, "paper", "fno,mean")
     whole = sum(job.seconds for job in plan.jobs(cells, {}))
     found = plan.shorter_requests(cells, {}, "runs", "cpu")
     assert set(found) == {"--device cuda", "--seeds 1", "--only mean"}
     assert all(0 < seconds < whole for seconds in found.values())
-    one = plan.cells_of([table("phi41-periodic")], 1, "paper", "fno,mean")
+    one = cells_of([table("phi41-periodic")], 1, "paper", "fno,mean")
     assert found["--seeds 1"] == pytest.approx(sum(job.seconds for job in plan.jobs(one, {})))
     assert plan.shorter_requests(cells, {}, "runs", "cuda") == {}

@@ -19,6 +19,7 @@ from spdebench.campaign.deadline import FOREVER, Deadline
 from spdebench.campaign.needs import RunSettings
 from spdebench.campaign.one_run import Places
 from spdebench.campaign.run import fill_missing
+from spdebench.campaign.selection import matching
 from spdebench.data import generate, open_dataset
 from spdebench.errors import UserError
 from spdebench.paper.fill import fill
@@ -105,7 +106,7 @@ def test_a_run_stopped_by_its_budget_and_continued_has_the_same_result(whole, tm
     """The budget ends in the second epoch; what follows gives the uninterrupted numbers."""
     where = places(tmp_path)
     shutil.copytree(whole[0] / "data", where.data)
-    cells = plan.only(tiny_table().cells(1), "deeponet")[:1]
+    cells = matching(tiny_table().cells(1), "deeponet")[:1]
     epoch = Fit.run_epoch
 
     def slow(fit):
@@ -130,7 +131,7 @@ def test_before_its_budget_ends_a_run_writes_what_it_has(whole, tmp_path, monkey
     """A large network's checkpoints are far apart: what was learned since the last one must not be lost."""
     where = places(tmp_path)
     shutil.copytree(whole[0] / "data", where.data)
-    cells = plan.only(tiny_table().cells(1), "deeponet")[:1]
+    cells = matching(tiny_table().cells(1), "deeponet")[:1]
     monkeypatch.setattr(one_run, "CHECKPOINT", 1e6)
     left = iter((600.0, 600.0, 1.0))  # before the run, after its first epoch, after its second
     deadline = type("Clock", (), {"seconds": FOREVER, "left": property(lambda self: next(left))})()
@@ -156,7 +157,7 @@ def test_the_clock_ends_a_run(tmp_path, monkeypatch):
 
 def test_after_the_deadline_nothing_is_started(whole, tmp_path):
     where = places(tmp_path)
-    cells = plan.only(tiny_table().cells(1), "deeponet")
+    cells = matching(tiny_table().cells(1), "deeponet")
     unit = one_run.Unit(todo(cells, where)[0].spec, {}, where, "cpu", Deadline.after(-1))
     assert one_run.make_run(unit).state == "left" and not (tmp_path / "runs").exists()
 
@@ -181,7 +182,7 @@ def test_results_lost_on_the_way_keep_the_run(whole, tmp_path, monkeypatch):
     """The folder of records fails after training: the run stays, and the next command collects it."""
     where = places(tmp_path)
     shutil.copytree(whole[0] / "data", where.data)
-    cells = plan.only(tiny_table().cells(1), "mean")[:1]
+    cells = matching(tiny_table().cells(1), "mean")[:1]
     real = records.add
 
     def full(folder, record):
@@ -198,7 +199,7 @@ def test_results_lost_on_the_way_keep_the_run(whole, tmp_path, monkeypatch):
 def test_one_failure_stops_nothing_else(whole, tmp_path, monkeypatch, capfd):
     where = places(tmp_path)
     shutil.copytree(whole[0] / "data", where.data)
-    cells = plan.only(tiny_table().cells(1), "mean")
+    cells = matching(tiny_table().cells(1), "mean")
     real = one_run._train
     broken = iter([UserError("it diverged"), ValueError("a fault")])
 
@@ -218,7 +219,7 @@ def test_a_pilot_that_diverges_is_recorded_and_not_tried_again(whole, tmp_path, 
     """Another run that diverges has failed."""
     where = places(tmp_path)
     shutil.copytree(whole[0] / "data", where.data)
-    first = plan.only(tiny_table().cells(1), "deeponet")[:1]
+    first = matching(tiny_table().cells(1), "deeponet")[:1]
     cells = [dataclasses.replace(first[0], pilots=first[0].runs)]
 
     def diverges(fit):
@@ -237,7 +238,7 @@ def test_runs_side_by_side_and_their_times(whole, tmp_path):
     """Two processes share the work; times are then measured again while nothing else runs."""
     where = places(tmp_path)
     shutil.copytree(whole[0] / "data", where.data)
-    cells = plan.only(tiny_table().cells(1), "mean,solver")
+    cells = matching(tiny_table().cells(1), "mean,solver")
     outcomes = fill_missing(todo(cells, where), where, RunSettings(workers=2))
     assert {o.state for o in outcomes} == {"added"} and len(outcomes) == 4
     lines = [json.loads(line) for line in (tmp_path / "results" / "phi41.jsonl").read_text().splitlines()]
@@ -253,7 +254,7 @@ def test_runs_side_by_side_and_their_times(whole, tmp_path):
 
 def test_a_time_measured_on_a_shared_device_is_none(tmp_path):
     """Until one run of its kind is timed exclusively, a run that shared its device has no time."""
-    cells = plan.only(tiny_table().cells(1), "mean")
+    cells = matching(tiny_table().cells(1), "mean")
     first, later = (made_up(cell.runs[0], 0.1, shared_device=True) for cell in cells[:2])
     found = share_times({r.digest: r for r in (first, later)})
     assert [r.value("inference_ms") for r in found.values()] == [None, None]
@@ -266,7 +267,7 @@ def test_while_another_command_runs_nothing_is_timed(whole, tmp_path):
     """A run in progress anywhere in the folder: what ends meanwhile shared its device, and nothing is timed again."""
     where = places(tmp_path)
     shutil.copytree(whole[0] / "data", where.data)
-    cells = plan.only(tiny_table().cells(1), "mean")
+    cells = matching(tiny_table().cells(1), "mean")
     with engines.locked(tmp_path / "runs" / "somebody-else"):
         assert {o.state for o in fill_missing(todo(cells, where), where)} == {"added"}
     found = records.read(where.results).values()
@@ -308,7 +309,7 @@ def test_force_reaches_the_chunks_of_data(tmp_path, monkeypatch):
     """Chunks of another version are refused, and with force the run is made of them."""
     where = places(tmp_path)
     monkeypatch.setattr(one_run, "_TASKS", {})  # tasks that other tests have left in memory
-    jobs = todo(plan.only(tiny_table().cells(1), "mean")[:1], where)
+    jobs = todo(matching(tiny_table().cells(1), "mean")[:1], where)
     dataset = tiny_table().wants[0].data[0].spec()
     with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
         patch.setattr(making, "made_with", lambda device: made_with(device) | {"spdebench": "0.0.9"})
