@@ -23,12 +23,13 @@ import numpy as np
 
 from spdebench.cli.output import print_table
 from spdebench.data import DatasetSpec
-from spdebench.data.store import Writer, made_with
+from spdebench.data.writer import Writer
 from spdebench.equations import Equation
 from spdebench.errors import AliasingWarning
 from spdebench.solvers import simulate
 from spdebench.suites.paper import ROWS, SuiteRow
 from spdebench.timing import timed
+from spdebench.version import made_with
 
 LEAST = 256 << 20
 """Bytes that are written, at least, to measure a rate."""

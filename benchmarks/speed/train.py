@@ -27,10 +27,9 @@ from torch import Tensor
 
 from spdebench.accel import without_kernels
 from spdebench.data import generate
-from spdebench.data.store import first_line
 from spdebench.engines import release
 from spdebench.equations import EQUATIONS
-from spdebench.errors import UserError
+from spdebench.errors import UserError, first_line
 from spdebench.models import MODELS, OperatorModel
 from spdebench.models.features import prepare_part
 from spdebench.tasks import Task

@@ -42,7 +42,7 @@ class UnknownName(UserError):
 
     @property
     def needed(self) -> str:
-        """What is said of a file that was made with it."""
+        """The message, after the name of a file that cannot be used without this name."""
         missing = f"needs the {self.kind} '{self.name}', which is not declared"
         return f"{missing}; load the file that declares it: --with FILE"
 
@@ -111,3 +111,8 @@ def did_you_mean(name: str, choices: Iterable[str]) -> str:
 def unknown(kind: str, name: str, choices: Iterable[str]) -> UserError:
     """The error for a name that is not there: ``unknown equation 'ph42'; did you mean 'phi42'?``."""
     return UserError(f"unknown {kind} '{name}'{did_you_mean(name, choices)}")
+
+
+def first_line(error: BaseException) -> str:
+    """The first line of an error's message, shortened."""
+    return (str(error).splitlines() or [type(error).__name__])[0][:160]

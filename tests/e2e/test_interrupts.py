@@ -15,7 +15,7 @@ import torch
 
 import spdebench as sb
 from command_line import call
-from spdebench.data.store import Writer
+from spdebench.data.writer import Writer
 from spdebench.errors import UserError
 from spdebench.files import write_text
 

@@ -21,7 +21,8 @@ from flat_files import read_flat
 from spdebench.data import Dataset, generate, open_dataset
 from spdebench.data.flat import LAYOUTS
 from spdebench.data.generate import _Unit as Unit
-from spdebench.data.generate import make_part, parts_folder, read_part
+from spdebench.data.generate import make_part, read_part
+from spdebench.data.generation_status import parts_folder
 from spdebench.data.identity import DatasetSpec, from_json
 from spdebench.data.predictions import read_prediction
 from spdebench.data.publish import write_nested

@@ -12,7 +12,7 @@ import torch
 
 from in_children import run_code
 from spdebench.data import Dataset, generate, open_dataset
-from spdebench.data.store import Writer
+from spdebench.data.writer import Writer
 from spdebench.equations import equation
 from spdebench.errors import UserError
 from spdebench.grids import Grid

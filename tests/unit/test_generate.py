@@ -10,6 +10,7 @@ import pytest
 import spdebench as sb
 from in_children import run_code
 from spdebench.cli.main import main
+from spdebench.data import checks
 from spdebench.errors import UserError
 
 gen = importlib.import_module("spdebench.data.generate")  # the module, which its function hides
@@ -59,24 +60,24 @@ def test_what_a_killed_process_left_is_swept_up(tmp_path, whole):
 
 
 def test_a_cluster_chooses_its_gpus(monkeypatch):
-    monkeypatch.setattr(gen, "check_engine", lambda name: None)  # also where ray is not installed
+    monkeypatch.setattr(checks, "check_engine", lambda name: None)  # also where ray is not installed
     with pytest.raises(UserError, match="with --engine ray the cluster chooses the GPU: use --device cuda, not cuda:1"):
-        gen.check_where("cuda:1", "ray")
-    gen.check_where("cuda", "ray")  # this machine needs none
+        checks.check_where("cuda:1", "ray")
+    checks.check_where("cuda", "ray")  # this machine needs none
     with pytest.raises(UserError, match="unknown device 'tpu9'"):
-        gen.check_where("tpu9", "ray")
+        checks.check_where("tpu9", "ray")
 
 
 def test_a_device_that_is_not_here(monkeypatch):
-    monkeypatch.setattr(gen.torch.cuda, "is_available", lambda: True)
-    monkeypatch.setattr(gen.torch.cuda, "device_count", lambda: 2)
+    monkeypatch.setattr(checks.torch.cuda, "is_available", lambda: True)
+    monkeypatch.setattr(checks.torch.cuda, "device_count", lambda: 2)
     for device in ("cpu", "cuda", "cuda:1"):
-        gen.check_device(device)
+        checks.check_device(device)
     with pytest.raises(UserError, match="this machine has no device cuda:2; its last one is cuda:1"):
-        gen.check_device("cuda:2")
+        checks.check_device("cuda:2")
     for device in ("mps", "meta", "tpu", ""):
         with pytest.raises(UserError, match=f"unknown device '{device}'"):
-            gen.check_device(device)
+            checks.check_device(device)
 
 
 @pytest.mark.parametrize("words", [["generate", "phi41"], ["table", "wave-dirichlet", "--run"]])

@@ -26,7 +26,7 @@ from spdebench.campaign.one_run import Places, RunOutcome, Unit, collect, failed
 from spdebench.campaign.plan import Job
 from spdebench.campaign.portable import PeriodicExport, export
 from spdebench.campaign.request import Campaign
-from spdebench.data.generate import check_folder, check_where
+from spdebench.data.checks import check_folder, check_where
 from spdebench.errors import UserError
 from spdebench.records import store
 

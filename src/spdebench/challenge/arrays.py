@@ -10,7 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from spdebench.data.store import LARGEST_GROUP, ColumnFile, Writer
+from spdebench.data.store import LARGEST_GROUP, ColumnFile
+from spdebench.data.writer import Writer
 from spdebench.errors import UserError
 from spdebench.version import made_with
 

@@ -13,7 +13,7 @@ from spdebench.challenge.arrays import ArraysFile, check_file, sha256_of, write_
 from spdebench.challenge.manifest import MANIFEST_FILE, ChallengeProblem, Manifest, manifest_text, read_manifest
 from spdebench.challenge.secret import check_secret, commitment
 from spdebench.challenge.truth import drawn_inputs
-from spdebench.data.generate import check_device
+from spdebench.data.checks import check_device
 from spdebench.equations.identity import to_dict
 from spdebench.errors import UserError
 from spdebench.files import new_folder, write_text

@@ -21,7 +21,7 @@ from spdebench.challenge.submission import (
     scores_text,
 )
 from spdebench.challenge.truth import solved_truth
-from spdebench.data.generate import check_device
+from spdebench.data.checks import check_device
 from spdebench.errors import UserError
 from spdebench.files import remove_leftovers, write_text
 from spdebench.metrics import Scores, evaluate, law_scores

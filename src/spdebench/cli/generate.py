@@ -62,7 +62,7 @@ def generate(
     import torch
 
     from spdebench import data
-    from spdebench.data.generate import check_aliasing, check_disk, check_folder, check_where
+    from spdebench.data.checks import check_aliasing, check_disk, check_folder, check_where
     from spdebench.equations import EQUATIONS
 
     torch.set_num_threads(1)
@@ -119,7 +119,7 @@ def generate(
 
 def _say_estimates(files: dict[Path, data.DatasetSpec], workers: int, device: str, as_json: bool) -> None:
     """Print the size and the time of making the file of samples, and of the file of members if there is one."""
-    from spdebench.data.generate import disk_bytes, estimate
+    from spdebench.data.checks import disk_bytes, estimate
 
     facts: dict[str, Any] = {}
     for (path, identity), prefix in zip(files.items(), ("", "members_"), strict=False):

@@ -16,7 +16,7 @@ from spdebench.errors import UserError
 def of_this_machine(device: str) -> str:
     """Check that this machine has the device; to be given to an option as its callback, so that it is checked first."""
     if device != "cpu":
-        from spdebench.data.generate import check_device  # slow to import
+        from spdebench.data.checks import check_device  # slow to import
 
         check_device(device)
     return device

@@ -83,7 +83,7 @@ def table(
     from spdebench.campaign.request import Campaign
     from spdebench.campaign.schedule import schedule_facts
     from spdebench.campaign.selection import cells_of
-    from spdebench.data.generate import check_where, device_kind
+    from spdebench.data.checks import check_where, device_kind
     from spdebench.paper.catalogue import TABLES
     from spdebench.paper.catalogue import table as find
     from spdebench.records import store

@@ -11,13 +11,13 @@ import hashlib
 import numpy as np
 
 BLOCK = {"train": 14, "val": 3, "test": 3}
-"""Samples of each part in a block of 20."""
+"""The number of samples of each part in a block of 20."""
 SPLIT_SEED = 3407
 """The default seed of splits; members of a conditional law are made for the test part of this seed."""
 
 
 def block_rows(seed: int, n: int) -> dict[str, np.ndarray]:
-    """Part -> its rows, sorted, of n samples."""
+    """The rows of each part, sorted, if there are n samples."""
     size = sum(BLOCK.values())
     orders = [np.empty(0, dtype=np.int64)]
     for block in range(-(-n // size)):

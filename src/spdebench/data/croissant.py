@@ -26,7 +26,7 @@ _LICENCES = {
     "apache-2.0": "Apache-2.0",
     "mit": "MIT",
 }
-"""Licences as the hub spells them, and as SPDX does; others are written as they are given."""
+"""Licences as the hub spells them -> as SPDX spells them; others are written as they are given."""
 _TERMS = (
     *("arrayShape", "citeAs", "column", "containedIn", "equivalentProperty", "extract", "field", "fileProperty"),
     *("fileObject", "fileSet", "format", "includes", "isArray", "isLiveDataset", "jsonPath", "key", "md5"),

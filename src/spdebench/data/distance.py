@@ -1,6 +1,6 @@
 """Distance of the stored solution to finer solutions with the same noise: the discretisation error of a dataset.
 
-d(a, b) = mean over samples of |a - b|/|b|, norms over x and t_1..t_T;  given with its standard error.
+d(a, b) = mean over samples of |a - b|/|b|, with norms over x and t_1..t_T; it is stated with its standard error.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ def relative(a: Tensor, b: Tensor) -> Distance:
 
 
 def continuum(equation: Equation) -> Equation:
-    """The spec with noise resolved in time: edition converged with 2^refinement times as many steps and frames."""
+    """The equation with noise resolved in time: edition converged, 2^refinement times as many steps and frames."""
     steps = equation.steps << equation.refinement
     substeps = max(1, equation.substeps >> equation.refinement) if equation.edition == "converged" else 1
     return equation.replace(edition="converged", steps=steps, frames=steps, substeps=substeps)
@@ -85,7 +85,7 @@ def measure(equation: Equation, seed: int = 0, samples: int = 16, device: str = 
 
 
 def _paper(equation: Equation, run: Callable[[Equation], Trajectories]) -> Trajectories | None:
-    """The solution in edition paper; None for data of edition converged for whose step the paper's scheme blows up."""
+    """The solution in edition paper; None if the data are of edition converged and the paper's scheme blows up."""
     if equation.edition == "paper":
         return run(equation)
     try:
@@ -97,10 +97,9 @@ def _paper(equation: Equation, run: Callable[[Equation], Trajectories]) -> Traje
 def lost_variance(equation: Equation, dw: Tensor) -> float:
     """1 - Var v / Var w at t_T, for the linear equation with noise constant on stored intervals (v) and white (w).
 
-    The variances are sums over all modes but the constant, which loses nothing.
-    A mode with decay rate l has the variances q (1 - e^{-l dt})^2 (1 - e^{-2 l T}) / (l^2 dt (1 - e^{-2 l dt})) and
-    q (1 - e^{-2 l T}) / (2 l); q is the strength of the mode's noise, taken from the increments. Noise that enters as
-    an impulse loses nothing.
+    The variances are sums over all modes but the constant, which loses nothing. A mode with decay rate l has the
+    variances q (1 - e^{-l dt})^2 (1 - e^{-2 l T}) / (l^2 dt (1 - e^{-2 l dt})) and q (1 - e^{-2 l T}) / (2 l); q is the
+    strength of the mode's noise, estimated from the increments. Noise that enters as an impulse loses nothing.
     """
     if equation.scheme == "normal_form":
         return 0.0

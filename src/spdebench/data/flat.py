@@ -1,4 +1,4 @@
-"""The authors' flat Parquet files: every column is one array in C order, and every value has a row of its own.
+"""The authors' flat Parquet files: every column is one array in C order, with one row per value.
 
     variant   W and sol        columns            what to know
     1d        (N, X, T)        T X W sol          phi41, wave, kpz; X holds both ends of the interval
@@ -7,8 +7,9 @@
     ns        (N, X, Y, T)     T W sol            W holds increments, and its last frame is padding
 
 W is the path, W(t_k) = dw_1 + .. + dw_k, without sigma; only in ns is it the increment from frame k to frame k + 1. The
-authors' readers count the distinct values of the coordinate columns, where a NaN would count as one, and reshape: so
-the writer repeats each coordinate along the flat array. The reader takes repeated and NaN-padded coordinates alike.
+authors' readers count the distinct values of the coordinate columns, where a NaN would count as one, and reshape;
+therefore our writer repeats each coordinate along the flat array. Our reader accepts both repeated and NaN-padded
+coordinates.
 """
 
 from __future__ import annotations
@@ -27,13 +28,13 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from spdebench.data.parquet import new_parquet
-from spdebench.data.store import DENSEST, first_line
+from spdebench.data.store import DENSEST
 from spdebench.equations.base import MOST_VALUES
-from spdebench.errors import UserError
+from spdebench.errors import UserError, first_line
 from spdebench.spec import canonical_json, loads
 
 ORIGIN = "spdebench.origin"
-"""Metadata key under which an exported file carries the identity of the dataset it was made from."""
+"""Metadata key of an exported file with the identity of the dataset that it was made from."""
 
 BLOCK = 1 << 21  # values of a column held in memory at a time
 _COORDINATES = 1 << 16  # a column with more distinct values than this is not a coordinate axis
@@ -54,7 +55,7 @@ class Layout:
 
     @property
     def house(self) -> str:
-        """The axes in our own order, time first."""
+        """The axes in the order of this package: time first."""
         return "T" + self.axes.replace("T", "")
 
     @property
@@ -62,15 +63,15 @@ class Layout:
         return (*self.coordinates, "W", "sol", *(("eps",) if self.eps else ()))
 
     def to_file(self, array: np.ndarray) -> np.ndarray:
-        """(N, T, X, ..) -> the order of the file."""
+        """An array (N, T, X, ..) with its axes in the order of the file."""
         return array.transpose(0, *(1 + self.house.index(a) for a in self.axes))
 
     def to_house(self, array: np.ndarray) -> np.ndarray:
-        """The order of the file -> (N, T, X, ..)."""
+        """An array of the file with its axes in the order (N, T, X, ..)."""
         return array.transpose(0, *(1 + self.axes.index(a) for a in self.house))
 
     def trim(self, array: np.ndarray, axis: str) -> np.ndarray:
-        """(N, T, X, ..) without its last entry along the padded axis; unchanged if there is none."""
+        """An array (N, T, X, ..) without its last entry along the padded ``axis``; unchanged if that is empty."""
         keep = [slice(None), *(slice(None, -1 if a == axis else None) for a in self.house)]
         return array[tuple(keep)]
 
@@ -123,6 +124,7 @@ def _table(
     sol: np.ndarray,
     eps: float | None,
 ) -> pa.Table:
+    """One block of (W, sol) as the rows of a flat file."""
     shape = tuple(map(max, w.shape, sol.shape))
     for name, array, padding in (("W", w, layout.w_padding), ("sol", sol, layout.sol_padding)):
         if layout.trim(np.empty(shape, dtype=bool), padding).shape != array.shape:
@@ -144,7 +146,7 @@ def _table(
 
 
 def _padded(array: np.ndarray, shape: tuple[int, ...]) -> np.ndarray:
-    """The array in the corner of one of this shape, NaN elsewhere."""
+    """The array extended to this shape; new entries are NaN."""
     if array.shape == shape:
         return array
     out = np.full(shape, np.nan, dtype=array.dtype)
@@ -188,7 +190,7 @@ class Source:
             raise UserError(f"{self.path}: no column {', '.join(missing)}, which a published file has; found {found}")
 
     def origin(self) -> dict[str, Any] | None:
-        """The identity that `export_published` left in the file."""
+        """The identity of the dataset that `export_published` wrote into the file; None if there is none."""
         text = self._metadata.get(ORIGIN.encode())
         with self._reading():
             return None if text is None else loads(text)
@@ -207,6 +209,7 @@ class Source:
         return {axis: self._distinct(axis) for axis in layout.house if axis in self.columns}
 
     def _distinct(self, axis: str) -> np.ndarray:
+        """The distinct finite values of a coordinate column; they must increase in equal steps."""
         seen: dict[float, None] = {}
         with self._reading():
             for batch in self._file.iter_batches(batch_size=1 << 18, columns=[axis]):
@@ -223,7 +226,7 @@ class Source:
         return found
 
     def shape(self, layout: Layout, coordinates: Mapping[str, np.ndarray]) -> tuple[int, dict[str, int]]:
-        """(n, points of each axis): n from the number of rows, a square grid where X and Y have no column."""
+        """(n, points of each axis); n follows from the number of rows. Without columns X and Y the grid is square."""
         sizes = {axis: len(values) for axis, values in coordinates.items()}
         known = math.prod(sizes.values())
         if not self.rows or self.rows % known:
@@ -239,7 +242,10 @@ class Source:
         return self.rows // math.prod(sizes.values()), sizes
 
     def _side(self, cells: int) -> int:
-        """s with cells = n s^2: n from the file's name, else 64 (the authors' reader) or 16 (their generator)."""
+        """The points s per axis of a square grid with cells = n s^2.
+
+        n is known from the file's name; otherwise s is 64 (as in the authors' reader) or 16 (as in their generator).
+        """
         if samples := guess_tags(self.path.stem).get("samples"):
             side = math.isqrt(cells // samples)
             if samples * side * side == cells and side:

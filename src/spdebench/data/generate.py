@@ -16,7 +16,7 @@ import socket
 import struct
 import time
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from contextlib import closing, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -24,16 +24,17 @@ from pathlib import Path
 import numpy as np
 import torch
 
-from spdebench.data.generation_status import GenerationWatch
+from spdebench.data.checks import check_aliasing, check_disk, check_folder, check_where, device_kind, memory_of
+from spdebench.data.generation_status import GenerationWatch, parts_folder
 from spdebench.data.identity import DatasetSpec, from_json
 from spdebench.data.rows import solved_rows
-from spdebench.data.store import Writer, open_dataset
-from spdebench.engines import Need, check_engine, check_workers, held, locked, run
+from spdebench.data.store import open_dataset
+from spdebench.data.writer import Writer
+from spdebench.engines import Need, check_workers, held, locked, run
 from spdebench.equations import Equation
 from spdebench.equations import equation as named
-from spdebench.errors import Damaged, NoiseWarning, UserError, without_aliasing_warning
-from spdebench.files import check_free_disk, check_writable, existing_part, replacing, set_aside
-from spdebench.solvers import simulate
+from spdebench.errors import Damaged, NoiseWarning, UserError
+from spdebench.files import replacing, set_aside
 from spdebench.spec import canonical_json, loads
 from spdebench.version import made_with, what_differs
 
@@ -42,14 +43,13 @@ Report = Callable[[int, int, float], None]
 
 
 GPU_SHARE = 0.25  # of a GPU that a chunk asks for on a cluster: solving takes less time than writing
-PROCESS_BYTES, CHUNK_COPIES = 400 << 20, 6  # measured: 330 MB and 2 to 8 times the chunk, in sum always below this
-MOST_MADE = 4096  # bytes of the versions and device that a chunk states
+MOST_MADE = 4096  # the most bytes of the versions and device that a chunk states
 PATIENCE = 30.0  # seconds until a chunk that another machine has written must be visible here
 
 
 @dataclass(frozen=True)
 class _Unit:
-    """One chunk to make, as plain values that can be sent to a worker."""
+    """One chunk to be made, as plain values that can be sent to a worker."""
 
     spec: str
     index: int
@@ -74,15 +74,15 @@ def generate(
     quiet: bool = False,
     force: bool = False,
 ) -> Path:
-    """Make the dataset and return its path; an existing file is kept. A name stands for the equation's defaults.
+    """Generate the dataset and return its path; an existing file is kept. A name means the equation's defaults.
 
-    ``seen`` stores besides dw the increments of the functions that this truncation keeps; ``members`` above 1 makes a
-    second file, of the members of the law of u given u0 and those increments, for the test part (`Dataset.members`).
+    ``seen`` also stores dw_seen, the increments of the noise modes that this truncation keeps; ``members`` above 1
+    makes a second file with members of the law of u given u0 and dw_seen, for the test part (`Dataset.members`).
 
     ``workers`` is the number of chunks at a time; by default 1 with the engine ``local``, and with ``ray`` as many as
-    the cluster holds. Noise that aliases on the grid (edition ``paper``, J above it) is refused unless
-    ``allow_aliasing``. If another process is making the same file, say so (unless ``quiet``) and wait for it. Chunks
-    that another version has begun with are an error, unless ``force``: then the file states both versions.
+    fit on the cluster. Noise that aliases on the grid (edition ``paper`` with a large J) is refused unless
+    ``allow_aliasing``. If another process is making the same file, this is printed (unless ``quiet``) and awaited.
+    Existing chunks of another version are an error, unless ``force``: then the file states both versions.
     """
     equation = named(equation) if isinstance(equation, str) else equation
     spec = DatasetSpec(equation=equation, n=n, seed=seed, chunk=chunk, seen=seen)
@@ -144,11 +144,6 @@ def _remove_parts(parts: Path) -> None:
     if parts.exists() and not held(parts):
         with suppress(UserError), locked(parts, quiet=True):  # chunks in a folder that cannot be written stay there
             shutil.rmtree(parts, ignore_errors=True)
-
-
-def parts_folder(path: Path) -> Path:
-    """The folder of the chunks of a file while it is being made."""
-    return path.with_name(f".{path.stem}.parts")
 
 
 def _remove_partial_files(path: Path) -> None:
@@ -262,7 +257,7 @@ def read_part(identity: DatasetSpec, folder: Path, index: int) -> StoredChunk | 
 
 
 def assemble(identity: DatasetSpec, parts: Path, path: Path, device: str, force: bool = False) -> None:
-    """Write the chunks in order into the final file, which states all that they were made with."""
+    """Write the chunks in order into the final file, which states all versions and devices that made them."""
     others: dict[str, dict[str, str]] = {}
     with Writer(path, identity.to_dict(), identity.columns, identity.row_group, made_with(device)) as writer:
         for index in range(identity.chunks):
@@ -282,87 +277,3 @@ def assemble(identity: DatasetSpec, parts: Path, path: Path, device: str, force:
 
 def _part_path(folder: Path, index: int) -> Path:
     return folder / f"chunk-{index:06d}.f4"
-
-
-# --- before anything is computed ----------------------------------------------------------------------------------
-def device_kind(device: str) -> str:
-    """The kind of a device, cpu or cuda; this machine need not have it."""
-    try:
-        kind = torch.device(device).type
-    except RuntimeError:
-        kind = ""
-    if kind not in ("cpu", "cuda"):
-        raise UserError(f"unknown device '{device}'; use cpu or cuda")
-    return kind
-
-
-def check_device(device: str) -> None:
-    """Raise an error if this machine does not have the device."""
-    if device_kind(device) != "cuda":
-        return
-    if not torch.cuda.is_available():
-        raise UserError("there is no usable CUDA device on this machine; use --device cpu")
-    if (torch.device(device).index or 0) >= (count := torch.cuda.device_count()):
-        raise UserError(f"this machine has no device {device}; its last one is cuda:{count - 1}")
-
-
-def check_aliasing(equation: Equation, allowed: bool) -> None:
-    """Raise an error if the noise aliases on the grid and the caller has not allowed it."""
-    if not allowed and (message := equation.aliasing_message()):
-        raise UserError(f"{message}; to make such data, as the paper does, add --allow-aliasing (allow_aliasing=True)")
-
-
-def check_where(device: str, engine: str) -> None:
-    """Raise an error if the engine cannot use the device; with Ray this machine itself needs no GPU."""
-    check_engine(engine)
-    if engine == "local":
-        check_device(device)
-    elif device_kind(device) == "cuda" and device != "cuda":
-        raise UserError(f"with --engine {engine} the cluster chooses the GPU: use --device cuda, not {device}")
-
-
-def memory_of(identity: DatasetSpec) -> int:
-    """Estimated bytes of main memory for one chunk: those of the process and several copies of the chunk."""
-    return PROCESS_BYTES + CHUNK_COPIES * identity.chunk * identity.sample_bytes
-
-
-def check_folder(folder: Path, option: str = "--out") -> None:
-    """Raise an error if the folder cannot be created or written to; nothing is left there."""
-    try:
-        check_writable(existing_part(folder))
-    except OSError as error:
-        raise UserError(f"cannot write into {folder} ({error.strerror}); choose another folder with {option}") from None
-
-
-def disk_bytes(identity: DatasetSpec) -> int:
-    """Peak disk space of a generation: the chunks and the file, which compresses little."""
-    return 2 * identity.total * identity.sample_bytes
-
-
-def check_disk(identities: Sequence[DatasetSpec], folder: Path) -> None:
-    """Raise an error if the disk has too little room for these files and the chunks that are not there yet."""
-    there = 0
-    for identity in identities:
-        for path in parts_folder(folder / identity.file_name).glob("chunk-*.f4"):
-            with suppress(FileNotFoundError):  # another process may be done with them now
-                there += path.stat().st_size
-    need, what = sum(map(disk_bytes, identities)) - there, " and ".join(each.rows_text for each in identities)
-    check_free_disk(need, folder, what, "use a smaller n or another disk")
-
-
-def estimate(identity: DatasetSpec, workers: int = 1, device: str = "cpu") -> tuple[int, float]:
-    """(bytes of the file, seconds), from the time of solving a few samples."""
-    check_device(device)
-    probe = range(min(identity.n, 8))
-    with without_aliasing_warning():
-        simulate(identity.equation, identity.seed, probe[:1], device=device)
-        few = _seconds(identity, probe, device)
-        more = _seconds(identity, range(min(identity.n, 4 * len(probe))), device)
-    each = max(more - few, 0.25 * more) / max(1, min(identity.n, 32) - len(probe))
-    return identity.total * identity.sample_bytes, few + each * identity.total / max(1, workers)
-
-
-def _seconds(identity: DatasetSpec, samples: range, device: str) -> float:
-    start = time.perf_counter()
-    simulate(identity.equation, identity.seed, samples, device=device)
-    return time.perf_counter() - start

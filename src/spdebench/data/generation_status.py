@@ -24,6 +24,11 @@ from spdebench.files import read_text, write_text
 from spdebench.spec import loads
 
 
+def parts_folder(path: Path) -> Path:
+    """The folder of the chunks of a file while it is being made."""
+    return path.with_name(f".{path.stem}.parts")
+
+
 class GenerationWatch:
     """A context around the generation of a file; `count` is called after each chunk."""
 

@@ -18,10 +18,10 @@ from pathlib import Path
 from typing import Any, BinaryIO, Literal, cast
 from urllib.parse import urlparse
 
-from spdebench.data.generate import check_folder
-from spdebench.data.store import first_line, open_dataset
+from spdebench.data.checks import check_folder
+from spdebench.data.store import open_dataset
 from spdebench.engines.locks import locked
-from spdebench.errors import UserError, did_you_mean, needs_extra
+from spdebench.errors import UserError, did_you_mean, first_line, needs_extra
 from spdebench.files import MOST_JSON, check_free_disk, plain_name, put_in_place, read_bytes, sync_file
 from spdebench.progress import Progress
 
@@ -32,7 +32,7 @@ _NETWORK = ("httpx", "httpx2", "httpcore", "requests", "urllib3", "huggingface_h
 
 
 def _hub() -> Any:
-    """The library without telemetry, and over plain HTTP, whose downloads can be resumed."""
+    """The library huggingface_hub, without telemetry and with plain HTTP, whose downloads can be resumed."""
     os.environ.setdefault("HF_HUB_DISABLE_TELEMETRY", "1")
     os.environ.setdefault("HF_HUB_DISABLE_XET", "1")
     os.environ.setdefault("HF_HUB_DISABLE_PROGRESS_BARS", "1")
@@ -45,8 +45,10 @@ def _hub() -> Any:
 
 @dataclass(frozen=True)
 class Place:
-    """A repository: ``repo`` (OWNER/NAME) at a ``revision``; ``endpoint`` and ``token`` as the library has them
-    (HF_ENDPOINT, HF_TOKEN) unless given."""
+    """A repository ``repo`` (OWNER/NAME) at a ``revision``.
+
+    ``endpoint`` and ``token`` are by default those of the library (HF_ENDPOINT, HF_TOKEN).
+    """
 
     repo: str
     revision: str = "main"
@@ -94,7 +96,7 @@ class Remote:
 
 # --- listing ------------------------------------------------------------------------------------------------------
 def files(place: Place) -> tuple[str, list[Remote]]:
-    """(commit, its files)."""
+    """The commit of the repository's revision, and the files in it."""
     api = place.api
     with _plain_errors(place):
         commit = api.repo_info(place.repo, repo_type=place.kind, revision=place.revision).sha
@@ -169,7 +171,7 @@ def _check_disk(remote: Remote, part: Path) -> None:
 
 
 def _fetch(place: Place, commit: str, remote: Remote, part: Path) -> None:
-    """Download the rest of ``part``."""
+    """Download what ``part`` does not have yet."""
     hub = _hub()
     from huggingface_hub.file_download import http_get
 
@@ -195,7 +197,7 @@ def _fetch(place: Place, commit: str, remote: Remote, part: Path) -> None:
 
 
 class _Counted:
-    """The file of a download, whose progress bar follows what is written; for everything else it is the file."""
+    """The file of a download; every write advances the progress bar, all other methods are those of the file."""
 
     def __init__(self, file: BinaryIO, bar: Progress) -> None:
         self._file, self._bar = file, bar
@@ -210,7 +212,7 @@ class _Counted:
 
 # --- upload -------------------------------------------------------------------------------------------------------
 def prepare(place: Place, private: bool = False) -> tuple[str, list[Remote]]:
-    """(commit, files) of a repository that is to be written to; it is made if it is not there."""
+    """The commit and the files of a repository that will be written to; it is created if it does not exist."""
     with _plain_errors(place, writing=True):
         place.api.create_repo(place.repo, repo_type=place.kind, private=private, exist_ok=True)
         return files(place)

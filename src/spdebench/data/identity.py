@@ -26,9 +26,9 @@ MOST_MEMBERS = 1 << 12
 class DatasetSpec:
     """Everything on which the numbers of a file depend. ``chunk`` rows are solved together.
 
-    A row is a sample: u0, dw and u, and dw_seen, the increments of the functions that truncation ``seen`` keeps, if
-    that is given. With ``members`` M > 1 the file is another one: its rows are u of the members 1..M-1 of the law given
-    u0 and dw_seen, for the test part of the n samples; member 0 is the sample itself, which the first file holds.
+    A row is a sample: u0, dw, u and, with ``seen``, dw_seen, the increments of the noise modes that this truncation
+    keeps. With ``members`` M > 1 this is the spec of a second file: its rows are u of the members 1..M-1 of the law
+    given u0 and dw_seen, for the test part of the n samples; member 0 is the sample itself, which is in the first file.
     """
 
     equation: Equation
@@ -52,6 +52,7 @@ class DatasetSpec:
             object.__setattr__(self, "chunk", min(256, 1 << int(math.log2(fitting))))
 
     def _check_members(self) -> None:
+        """Refuse values of ``seen`` and ``members`` that do not make sense."""
         if not 1 <= self.members <= MOST_MEMBERS:
             raise UserError(f"members must be between 1 and {MOST_MEMBERS}, got {self.members}")
         if self.seen is None:
@@ -76,17 +77,17 @@ class DatasetSpec:
 
     @property
     def inputs(self) -> np.ndarray:
-        """The samples for which members are made: the test part of the default split."""
+        """The numbers of the samples for which members are made: the test part of the default split."""
         return block_rows(SPLIT_SEED, self.n)["test"]
 
     @property
     def samples_file(self) -> DatasetSpec:
-        """The dataset whose members this file holds; itself if it holds samples."""
+        """The spec of the dataset whose members are in this file; itself if this file has samples."""
         return self if self.members == 1 else replace(self, members=1)
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """T X.. of one stored path."""
+        """(T, X..) of one stored path."""
         return (self.equation.frames + 1, *self.equation.grid.points)
 
     @property
@@ -99,7 +100,7 @@ class DatasetSpec:
 
     @property
     def total(self) -> int:
-        """Rows of the file."""
+        """The number of rows of the file."""
         return self.n if self.members == 1 else len(self.inputs) * (self.members - 1)
 
     @property
@@ -116,7 +117,7 @@ class DatasetSpec:
 
     @property
     def sample_bytes(self) -> int:
-        """float32 bytes of one row."""
+        """The number of bytes of one row in float32."""
         return 4 * sum(math.prod(shape) for shape in self.columns.values())
 
     @property
@@ -152,10 +153,10 @@ class DatasetSpec:
 
     @property
     def file_name(self) -> str:
-        """Readable first, then the hash: phi41-xi-periodic-fourier-J128-s0.1-paper-n1200-seed0-<hash>.parquet."""
+        """Readable words, then the hash: phi41-xi-periodic-cyl-fourier-J128-s0.1-paper-n1200-seed0-<hash>.parquet."""
         e = self.equation
-        kind = {"cylindrical": "cyl", "q_wiener": "Q"}.get(e.noise, e.noise)
-        noise = [f"{kind}-{e.basis}", f"J{e.truncation}", f"s{e.sigma:g}"]
+        short = {"cylindrical": "cyl", "q_wiener": "Q"}.get(e.noise, e.noise)
+        noise = [f"{short}-{e.basis}", f"J{e.truncation}", f"s{e.sigma:g}"]
         parts = [e.name, TASK_IN_FILE_NAMES[e.task], e.boundary, *noise, e.edition]
         if self.members > 1:
             return f"{Path(self.samples_file.file_name).stem}-members{self.members}-{self.digest}.parquet"
@@ -164,7 +165,7 @@ class DatasetSpec:
 
 
 def from_dict(values: Any) -> DatasetSpec:
-    """The spec with this `to_dict`; raises a one-line error for anything else."""
+    """The spec that `to_dict` turned into ``values``; anything else is a one-line error."""
     if not isinstance(values, dict) or values.get("layout") != LAYOUT:
         found = values.get("layout") if isinstance(values, dict) else None
         raise UserError(f"the file has layout version {found!r}; this version reads {LAYOUT}")

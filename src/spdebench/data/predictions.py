@@ -8,8 +8,8 @@ from pathlib import Path
 
 import numpy as np
 
-from spdebench.data.store import Dataset, first_line, open_dataset
-from spdebench.errors import UserError, without_aliasing_warning
+from spdebench.data.store import Dataset, open_dataset
+from spdebench.errors import UserError, first_line, without_aliasing_warning
 from spdebench.files import check_regular
 from spdebench.solvers import simulate
 

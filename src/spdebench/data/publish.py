@@ -23,7 +23,7 @@ import pyarrow as pa
 
 from spdebench.data import croissant, hub
 from spdebench.data.blocks import SPLIT_SEED, block_rows
-from spdebench.data.generate import check_folder
+from spdebench.data.checks import check_folder
 from spdebench.data.parquet import new_parquet
 from spdebench.data.store import LABELS, Dataset, nested_type, open_dataset
 from spdebench.data.verify import check_sums
@@ -63,9 +63,9 @@ def publish(
     names = ("README.md", croissant.FILE)
     known = {name: read_bytes(folder / name) if (folder / name).is_file() else None for name in names}
     for each in _with_members(dataset):
-        there = folder / each.path.name
-        if there.exists() and (not hub.is_native(there) or open_dataset(there).identity != each.identity):
-            raise UserError(f"{there} already exists and holds other data; remove it or choose another --out")
+        target = folder / each.path.name
+        if target.exists() and (not hub.is_native(target) or open_dataset(target).identity != each.identity):
+            raise UserError(f"{target} already exists and holds other data; remove it or choose another --out")
     return _write(dataset, folder, known, card, licence, creator, None)
 
 
@@ -89,6 +89,7 @@ def push(
 
 
 def _checked(file: str | os.PathLike[str], licence: str) -> Dataset:
+    """The dataset in a file, after checks of the licence, of the name and of all checksums."""
     if licence:
         croissant.check_licence(licence)
     dataset = open_dataset(file)
@@ -116,6 +117,7 @@ def _write(
     creator: str,
     place: hub.Place | None,
 ) -> list[Path]:
+    """Write the files of a published dataset; ``known`` are the README and croissant.json of earlier ones."""
     card_file = dataset.path.with_suffix(".md")
     text = read_text(card_file) if card_file.is_file() else card(dataset)
     licence = licence or ("unknown" if dataset.imported else "cc-by-4.0")
@@ -150,6 +152,7 @@ def _write(
 
 
 def _readme(head: str, card: str, metadata: dict[str, Any], where: str) -> str:
+    """The README of a repository: header, card, how to read the data, and the list of its datasets."""
     listed = [f"- `{node['name']}`" for node in metadata["recordSet"]]
     use = [
         "## How to read it",
@@ -169,6 +172,7 @@ def _readme(head: str, card: str, metadata: dict[str, Any], where: str) -> str:
 
 
 def _facts(dataset: Dataset, path: Path) -> croissant.PublishedFile:
+    """The facts about a published file that its Croissant metadata state."""
     with path.open("rb") as content:
         checksum = hashlib.file_digest(content, "sha256").hexdigest()
     if dataset.imported:
@@ -187,7 +191,7 @@ def _facts(dataset: Dataset, path: Path) -> croissant.PublishedFile:
 
 # --- the file -----------------------------------------------------------------------------------------------------
 def write_nested(dataset: Dataset, path: Path) -> None:
-    """The dataset with the same rows, row groups and metadata, as nested lists behind columns that name the rows."""
+    """Write the dataset in the layout of the hub: the same rows, row groups and metadata, columns as nested lists."""
     labels = _labels(dataset)
     shapes = dataset.shapes
     schema = pa.schema([(k, LABELS[k]) for k in labels] + [(c, nested_type(s)) for c, s in shapes.items()])
@@ -201,7 +205,7 @@ def write_nested(dataset: Dataset, path: Path) -> None:
 
 
 def _labels(dataset: Dataset) -> dict[str, np.ndarray]:
-    """sample and part of each row of samples, sample and member of each row of members."""
+    """The columns in front of the data: numbers of samples and their parts, or numbers of samples and members."""
     if not dataset.imported and dataset.spec.members > 1:
         samples, members = dataset.spec.members_in(range(len(dataset)))
         return {"sample": np.asarray(samples), "member": np.asarray(members)}
@@ -218,6 +222,7 @@ def _groups(dataset: Dataset) -> Iterator[tuple[int, list[np.ndarray]]]:
 
 
 def _nested(array: np.ndarray) -> pa.Array:
+    """An array (rows, ..) as nested lists of fixed sizes."""
     out = pa.array(array.reshape(-1))
     for size in array.shape[:0:-1]:
         out = pa.FixedSizeListArray.from_arrays(out, size)

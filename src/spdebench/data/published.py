@@ -11,10 +11,11 @@ from typing import Any
 
 import numpy as np
 
+from spdebench.data.checks import check_folder
 from spdebench.data.flat import BLOCK, LAYOUTS, Layout, Source, guess_tags, write_flat
-from spdebench.data.generate import check_folder
 from spdebench.data.identity import LAYOUT
-from spdebench.data.store import Dataset, Writer, open_dataset
+from spdebench.data.store import Dataset, open_dataset
+from spdebench.data.writer import Writer
 from spdebench.equations.inputs import TASK_IN_FILE_NAMES
 from spdebench.errors import UserError, unknown
 from spdebench.files import plain_name
@@ -140,7 +141,7 @@ def import_published(source: Path, out: Path, *, variant: str = "auto") -> Path:
 
 
 def _variant(flat: Source, tags: Mapping[str, Any]) -> str:
-    """The variant that the columns show; 1d stands for kdv as well until sol has been looked at."""
+    """The variant that fits the columns; ``1d`` also for kdv, which differs only in the values of sol."""
     if "X" not in flat.columns:
         return "ns"
     if "Y" not in flat.columns:
@@ -154,13 +155,14 @@ def _variant(flat: Source, tags: Mapping[str, Any]) -> str:
 
 @dataclass(frozen=True)
 class _Survey:
-    """What all of sol shows: the number of samples with non-finite values, and how its two ends in x compare."""
+    """Facts from all values of sol: the number of samples with non-finite values, and how its two ends in x compare."""
 
     non_finite: int
     ends: str  # repeated | zero (both) | padded (the last one) | differ
 
 
 def _survey(flat: Source, layout: Layout, sizes: Mapping[str, int]) -> _Survey:
+    """Read all of sol and return the facts that decide on variant and boundary."""
     non_finite, blank, largest, left, right, gap = 0, True, 0.0, 0.0, 0.0, 0.0
     for (sol,) in flat.blocks(layout, sizes, ("sol",)):
         first, last = sol[:, :, 0], sol[:, :, -1]
@@ -182,7 +184,7 @@ def _size(values: np.ndarray) -> float:
 
 
 def _grid(layout: Layout, coordinates: Mapping[str, np.ndarray], sizes: Mapping[str, int], ends: str) -> Grid:
-    """One period (or the interval) without its right end; the unit square where the file has no coordinates."""
+    """The grid of the samples, without its right end; the unit square if the file has no coordinates."""
     points, lower, upper = [], [], []
     for axis in layout.house[1:]:
         x = coordinates.get(axis, np.arange(sizes[axis]) / sizes[axis])
@@ -196,7 +198,7 @@ def _grid(layout: Layout, coordinates: Mapping[str, np.ndarray], sizes: Mapping[
 def _identity(
     flat: Source, layout: Layout, times: np.ndarray, grid: Grid, found: _Survey, tags: Mapping[str, Any]
 ) -> dict[str, Any]:
-    """The origin of an imported file, which takes the place of a spec."""
+    """The origin of an imported file, which is stored instead of a spec."""
     with open(flat.path, "rb") as file:
         checksum = hashlib.file_digest(file, "sha256").hexdigest()
     published: dict[str, Any] = {"file": flat.path.name, "sha256": checksum, "variant": layout.variant}
@@ -215,7 +217,7 @@ def _identity(
 def _native(
     layout: Layout, grid: Grid, w: np.ndarray, sol: np.ndarray, path: Path
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """u0, dw, u of a block in float32, on the points of the grid."""
+    """u0, dw, u of a block, in float32 at the points of the grid."""
     on_grid = (slice(None), slice(None), *(slice(size) for size in grid.points))
     w, u = layout.trim(w, layout.w_padding)[on_grid], sol[on_grid].astype(np.float32)
     if not np.isfinite(w).all():

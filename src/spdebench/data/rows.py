@@ -1,5 +1,5 @@
-"""The rows of a dataset's file, solved from its seed: u0, dw and u of each sample, dw_seen where it is wanted, or u of
-each member of the conditional law."""
+"""The rows of a dataset's file, solved from its seed: u0, dw, u (and dw_seen) of each sample, or u of each member of
+the conditional law."""
 
 from __future__ import annotations
 
@@ -21,6 +21,7 @@ def solved_rows(identity: DatasetSpec, rows: range, device: str = "cpu") -> list
 
 
 def _columns(identity: DatasetSpec, rows: range, device: str) -> Iterator[torch.Tensor]:
+    """The columns of these rows as tensors, in the order of `DatasetSpec.columns`."""
     eq, seed = identity.equation, identity.seed
     if identity.members > 1:
         samples, members = identity.members_in(rows)

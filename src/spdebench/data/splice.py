@@ -1,10 +1,10 @@
 """Joins row groups that were encoded separately into one Parquet file, with the bytes of a single writer.
 
-A Parquet file is PAR1, the pages, a footer, the footer's length, PAR1. Pages do not know where they lie; the footer
-does, in Thrift's compact protocol. So pages are copied, and the offsets in the footer are moved.
+A Parquet file is PAR1, the pages, a footer, the footer's length, PAR1. Pages do not contain their position in the file;
+the footer does, in Thrift's compact protocol. So pages are copied, and the offsets in the footer are changed.
 
     struct   fields (header, value) up to a 0 byte; header: (id - last id) << 4 | type, or type and the zigzag id
-    integer  zigzag, seven bits a byte, low bits first
+    integer  zigzag, seven bits per byte, low bits first
     binary   length and bytes
     list     size << 4 | type, or 15 << 4 | type and the size; then the elements
 """
@@ -39,7 +39,7 @@ class Splicer:
         file.write(MAGIC)
 
     def append(self, encoded: memoryview) -> None:
-        """Copy the pages of a file and keep what its footer says of them."""
+        """Copy the pages of a file, and keep the row groups of its footer for our own."""
         footer, end = _footer(encoded)
         self._file.write(encoded[len(MAGIC) : end])
         for group in footer[_GROUPS][1][1]:
@@ -48,7 +48,7 @@ class Splicer:
         self._at += end - len(MAGIC)
 
     def close(self, empty: memoryview) -> None:
-        """Write the footer: that of a file without rows, which brings schema and metadata, with the groups in it."""
+        """Write the footer: schema and metadata of ``empty``, a file without rows, and all row groups."""
         footer, _ = _footer(empty)
         footer[_ROWS] = (footer[_ROWS][0], self._rows)
         footer[_GROUPS] = (_LIST, (_STRUCT, self._groups))
@@ -57,12 +57,13 @@ class Splicer:
 
 
 def _footer(encoded: memoryview) -> tuple[Fields, int]:
-    """The footer of a file and where it begins."""
+    """The footer of a file and the position at which it begins."""
     start = len(encoded) - 8 - struct.unpack("<I", encoded[-8:-4])[0]
     return _Reader(encoded[start:-8]).value(_STRUCT), start
 
 
 def _moved(group: Fields, by: int, ordinal: int) -> Fields:
+    """A row group with its number in the new file and all its offsets moved."""
     _move(group, (_GROUP_OFFSET,), by)
     if _ORDINAL in group:
         group[_ORDINAL] = (group[_ORDINAL][0], ordinal)
@@ -73,7 +74,7 @@ def _moved(group: Fields, by: int, ordinal: int) -> Fields:
 
 
 def _move(fields: Fields, ids: Sequence[int], by: int) -> None:
-    """Add to the offsets that are there; 0 is no offset, as every page lies behind PAR1."""
+    """Add ``by`` to those of the offsets that are present; 0 means none, because every page comes after PAR1."""
     for i in ids:
         if i in fields and fields[i][1]:
             fields[i] = (fields[i][0], fields[i][1] + by)

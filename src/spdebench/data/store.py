@@ -1,40 +1,34 @@
-"""The native Parquet file: one row per sample, columns u0, dw, u (float32, flattened), and dw_seen where noise is seen
-in part; or one row per member of a law, column u. All else is in the file's metadata.
+"""The native Parquet file: one row per sample, columns u0, dw, u (float32, flattened), and dw_seen if only a part of
+the noise is seen; or one row per member of a law, column u. Everything else is in the file's metadata.
 
-A file in the layout of the hub (`spdebench.data.publish`) has the same rows and metadata, its columns are nested lists,
-and columns in front of them say what a row is (`LABELS`).
+A file in the layout of the hub (`spdebench.data.publish`) has the same rows and metadata; its columns are nested lists,
+and the columns in front of them number the rows (`LABELS`).
 
 Metadata keys (all UTF-8): ``spdebench.spec`` canonical JSON of the dataset's identity (or of an import's origin),
 ``spdebench.shapes`` the shape of each column, ``spdebench.chunks`` SHA-256 of each chunk's bytes, ``spdebench.made``
-versions and device, ``spdebench.seal`` SHA-256 over the other four. No time stamps: the same spec gives the same bytes.
+versions and device, ``spdebench.seal`` SHA-256 over the other four. There are no time stamps, so that the same spec
+gives the same bytes.
 """
 
 from __future__ import annotations
 
-import contextlib
-import hashlib
 import math
 import os
-from collections.abc import Iterator, Mapping, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from collections.abc import Iterator, Sequence
 from functools import cached_property
 from pathlib import Path
-from types import TracebackType
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
-import torch
 
 from spdebench import spec
 from spdebench.data.identity import DatasetSpec, from_dict
-from spdebench.data.splice import Splicer
+from spdebench.data.writer import METADATA_KEYS, seal
 from spdebench.display import Displayed, TableRows, facts
 from spdebench.engines import check_free_memory
 from spdebench.equations import Equation
-from spdebench.errors import Damaged, UnknownName, UserError
-from spdebench.files import replacing
+from spdebench.errors import Damaged, UnknownName, UserError, first_line
 from spdebench.grids import Grid
 
 LARGEST_GROUP = 64
@@ -43,116 +37,6 @@ DENSEST = 1 << 16
 """Files that claim a higher compression ratio than this are refused."""
 LABELS = {"sample": pa.int64(), "part": pa.string(), "member": pa.int64()}
 """Columns of the hub's layout that no reader of ours decodes: number of the sample, its part, number of the member."""
-_KEYS = ("spec", "shapes", "chunks", "made")
-
-
-def chunk_digest(arrays: Sequence[np.ndarray]) -> str:
-    """SHA-256 of the float32 bytes of u0, dw, u of a chunk, in this order."""
-    digest = hashlib.sha256()
-    for array in arrays:
-        digest.update(np.ascontiguousarray(array, dtype="<f4").reshape(-1).data)
-    return digest.hexdigest()
-
-
-class Writer:
-    """A context that writes chunks into a temporary file and renames it at the end, so that no partial file appears.
-
-    Row groups are encoded by ``threads`` threads (by default as many as torch has) while the next chunk is made, and
-    written in order: the bytes do not depend on the number of threads.
-    """
-
-    def __init__(
-        self,
-        path: Path,
-        identity: dict[str, Any],
-        shapes: dict[str, tuple[int, ...]],
-        row_group: int,
-        made: Mapping[str, Any],
-        threads: int = 0,
-    ) -> None:
-        self.path, self._shapes, self._row_group = path, shapes, row_group
-        self._threads = threads or torch.get_num_threads()
-        self._texts = {
-            "spec": spec.canonical_json(identity),
-            "shapes": spec.canonical_json({k: list(v) for k, v in shapes.items()}),
-            "made": spec.canonical_json(dict(made)),
-        }
-        self._schema = pa.schema([(c, pa.list_(pa.float32(), math.prod(shapes[c]))) for c in shapes])
-        self._digests: list[tuple[int, Future[str]]] = []
-        self._groups: list[Future[memoryview]] = []
-
-    def __enter__(self) -> Writer:
-        with contextlib.ExitStack() as stack:
-            temporary = stack.enter_context(replacing(self.path))
-            self._splicer = Splicer(stack.enter_context(temporary.open("wb")))
-            self._pool = ThreadPoolExecutor(self._threads)
-            stack.callback(self._pool.shutdown, cancel_futures=True)
-            self._opened = stack.pop_all()
-        return self
-
-    def write(self, arrays: Sequence[np.ndarray]) -> None:
-        """Append one chunk: u0 (n X..), dw and u (n T X..), which must not change afterwards."""
-        rows, earlier = len(arrays[0]), self._groups
-        self._digests.append((rows, self._pool.submit(chunk_digest, arrays)))
-        self._groups = [
-            self._pool.submit(self._encoded, [a[start : start + self._row_group] for a in arrays])
-            for start in range(0, rows, self._row_group)
-        ]
-        self._append(earlier)
-
-    def made_with_all(self, made: Sequence[Mapping[str, Any]]) -> None:
-        """State what the chunks were made with: one set of versions, or each of several."""
-        text = made[0] if len(made) == 1 else {**made[0], "also": [dict(other) for other in made[1:]]}
-        self._texts["made"] = spec.canonical_json(dict(text))
-
-    def _append(self, groups: list[Future[memoryview]]) -> None:
-        while groups:
-            self._splicer.append(groups.pop(0).result())
-
-    def _encoded(self, arrays: Sequence[np.ndarray] = (), metadata: dict[str, str] | None = None) -> memoryview:
-        """A Parquet file of one row group, or of none but with metadata."""
-        sink = pa.BufferOutputStream()
-        with pq.ParquetWriter(
-            sink,
-            self._schema,
-            compression="zstd",
-            compression_level=3,
-            use_dictionary=False,
-            use_byte_stream_split=[f"{c}.list.element" for c in self._shapes],
-            write_statistics=False,
-            write_page_checksum=True,
-        ) as writer:
-            if arrays:
-                writer.write_table(self._table(arrays), row_group_size=self._row_group)
-            if metadata:
-                writer.add_key_value_metadata(metadata)
-        return memoryview(sink.getvalue()).cast("B")
-
-    def _table(self, arrays: Sequence[np.ndarray]) -> pa.Table:
-        columns = []
-        for name, array in zip(self._shapes, arrays, strict=True):
-            flat = pa.array(np.ascontiguousarray(array, dtype=np.float32).reshape(-1))
-            columns.append(pa.FixedSizeListArray.from_arrays(flat, math.prod(self._shapes[name])))
-        return pa.Table.from_arrays(columns, schema=self._schema)
-
-    def _finish(self) -> None:
-        self._append(self._groups)
-        self._texts["chunks"] = spec.canonical_json([[rows, digest.result()] for rows, digest in self._digests])
-        metadata = {f"spdebench.{key}": self._texts[key] for key in _KEYS}
-        self._splicer.close(self._encoded(metadata=metadata | {"spdebench.seal": _seal(self._texts)}))
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        if kind is not None:
-            self._opened.__exit__(kind, error, trace)
-            return
-        with self._opened:
-            self._finish()
-
-
-def _seal(texts: dict[str, str]) -> str:
-    return hashlib.sha256("\0".join(texts[key] for key in _KEYS).encode()).hexdigest()
 
 
 class ColumnFile:
@@ -177,12 +61,12 @@ class ColumnFile:
             raise UserError(
                 f"{self.path} is not a native spdebench file; bring published files in with 'spdebench data import'"
             )
-        texts = {key: raw.get(f"spdebench.{key}", "") for key in _KEYS}
-        if _seal(texts) != raw["spdebench.seal"]:
+        texts = {key: raw.get(f"spdebench.{key}", "") for key in METADATA_KEYS}
+        if seal(texts) != raw["spdebench.seal"]:
             raise Damaged(f"{self.path} is damaged: its metadata do not match their seal; make or fetch it again")
         try:
-            self.metadata = {f"spdebench.{key}": raw[f"spdebench.{key}"] for key in (*_KEYS, "seal")}
-            self.identity, shapes, chunks, self.made = (spec.loads(texts[key]) for key in _KEYS)
+            self.metadata = {f"spdebench.{key}": raw[f"spdebench.{key}"] for key in (*METADATA_KEYS, "seal")}
+            self.identity, shapes, chunks, self.made = (spec.loads(texts[key]) for key in METADATA_KEYS)
             self.chunk_digests: list[tuple[int, str]] = [(int(r), str(d)) for r, d in chunks]
             self.shapes: dict[str, tuple[int, ...]] = {k: tuple(map(int, v)) for k, v in shapes.items()}
             wanted = self._declared_columns()
@@ -252,7 +136,7 @@ class Dataset(ColumnFile, Displayed):
         return None if self.imported else self.spec.total
 
     def _declared_columns(self) -> dict[str, tuple[int, ...]]:
-        """Columns as the identity has them; those of an imported file are checked here: nothing else decodes them."""
+        """The columns that the identity states; the identity of an imported file is checked here as well."""
         if not isinstance(self.made, dict):
             raise TypeError("made is no object")
         if not self.imported:
@@ -315,11 +199,12 @@ class Dataset(ColumnFile, Displayed):
 
     @cached_property
     def u0(self) -> np.ndarray:
+        """The initial data: (N, X..)."""
         return self.read("u0")
 
     @cached_property
     def dw_seen(self) -> np.ndarray:
-        """Increments of the functions that a model may see: (N, T, X..); only in files made with ``seen``."""
+        """Increments of the noise modes that a model may see: (N, T, X..); only in files made with ``seen``."""
         if "dw_seen" not in self.shapes:
             raise UserError(f"{self.path} holds no dw_seen; generate it with seen=K")
         return self.read("dw_seen")
@@ -345,13 +230,13 @@ class Dataset(ColumnFile, Displayed):
         out = np.empty((len(inputs), file.spec.members, *self.shapes["u"]), dtype=np.float32)
         for k, sample in enumerate(inputs):
             out[k, :1] = self.read("u", sample, sample + 1)
-        rest = file.read("u", start * others, (start + len(inputs)) * others)
-        out[:, 1:] = rest.reshape(len(inputs), others, *self.shapes["u"])
+        values = file.read("u", start * others, (start + len(inputs)) * others)
+        out[:, 1:] = values.reshape(len(inputs), others, *self.shapes["u"])
         return out
 
     @property
     def xi(self) -> np.ndarray:
-        """dw/dt, the noise of the tasks."""
+        """xi = dw/dt, the noise that is the input of the tasks: (N, T, X..)."""
         return self.dw / np.float32(self.times[1] - self.times[0])
 
 
@@ -387,8 +272,3 @@ def nested_type(shape: Sequence[int]) -> pa.DataType:
 def open_dataset(path: str | os.PathLike[str]) -> Dataset:
     """Open a native file; only its metadata are read at first."""
     return Dataset(path)
-
-
-def first_line(error: BaseException) -> str:
-    """The first line of an error's message, shortened."""
-    return (str(error).splitlines() or [type(error).__name__])[0][:160]

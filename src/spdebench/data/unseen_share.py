@@ -17,14 +17,14 @@ from spdebench.equations import Equation
 from spdebench.errors import UserError
 
 INPUTS = 60
-"""Inputs of the test part from which the share is measured; a file of members may be large."""
+"""The most inputs of the test part from which the fraction is measured; a file of members may be large."""
 TOGETHER = 4
-"""Inputs whose members are in memory at a time."""
+"""The number of inputs whose members are in memory at a time."""
 
 
 @dataclass(frozen=True)
 class UnseenShare:
-    """Shares of the variance that is not seen, of the noise and (None: there are no members) of the solution."""
+    """The unseen fractions of the variance of the noise and of the solution (None if there are no members)."""
 
     seen: int
     noise: float
@@ -43,7 +43,7 @@ class UnseenShare:
 
 
 def noise_share(equation: Equation, seen: int) -> float:
-    """The share of the trace of Q that belongs to functions which truncation ``seen`` does not keep."""
+    """The fraction of the trace of Q that belongs to basis functions which truncation ``seen`` does not keep."""
     basis = equation.series()
     eigenvalues = equation.eigenvalue_roots() ** 2 * (basis.index > 0)
     return float(eigenvalues[~basis.kept_by(seen)].sum() / eigenvalues.sum())

@@ -9,7 +9,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from spdebench.data.rows import solved_rows
-from spdebench.data.store import Dataset, chunk_digest
+from spdebench.data.store import Dataset
+from spdebench.data.writer import chunk_digest
 from spdebench.errors import Damaged, UserError
 from spdebench.noise import STREAM
 from spdebench.progress import Progress
@@ -22,7 +23,7 @@ Solvers compute in float64, and no equation of the package amplifies a relative 
 1e-14. What remains is the rounding to float32, at most 6e-8.
 """
 SHARE = 0.25
-"""The share of the chunks, and at least two, that are solved again by default."""
+"""The fraction of the chunks (at least two) that are solved again by default."""
 
 
 @dataclass(frozen=True)
@@ -47,7 +48,7 @@ class Verification:
 
     @property
     def coverage(self) -> float:
-        """The share of the samples that was solved again: the probability that a change in one chunk is found."""
+        """The fraction of the samples that was solved again: the probability that a change in one chunk is found."""
         return self.solved / self.samples
 
 

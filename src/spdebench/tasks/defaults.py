@@ -52,7 +52,7 @@ def subsampling(equation: Equation) -> dict[str, int]:
 
 
 def recommended(model: str, setting: Setting) -> Recommendation:
-    """Settings of ``model`` for this data: entries of `defaults.toml` in order, later ones over earlier ones."""
+    """The settings of ``model`` for this data: entries of `defaults.toml` that apply; later ones win."""
     config: dict[str, Any] = {}
     training: dict[str, Any] = {}
     sources: list[str] = []

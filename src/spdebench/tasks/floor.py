@@ -24,7 +24,9 @@ from spdebench.solvers.conditional import MOST_ENTRIES, Given, conditional_solut
 
 Kind = Literal["exact", "conditional", "solver"]
 DRAWS = 8
+"""The default number of solutions that are drawn for each sample."""
 MOST_TRUTHS = 16
+"""The most samples on which a floor is computed by default."""
 POINT_STEPS = 3e8
 """Limit on steps times points when a floor is computed: about half a minute on one core."""
 AT_FLOOR = 1.2
@@ -65,7 +67,7 @@ def floor(
     draws: int = DRAWS,
     device: str = "cpu",
 ) -> Floor:
-    """The floor of a task with this sub-sampling, on ``samples`` of a seed (by default so many that it is quick)."""
+    """The floor of a task with this sub-sampling, on ``samples`` of a seed (by default as many as are `affordable`)."""
     if draws < 1:
         raise UserError(f"draws must be at least 1, got {draws}")
     given = Given(equation, every, stride)
@@ -83,8 +85,8 @@ def floor(
 
 def affordable(equation: Equation, draws: int) -> int:
     """How many samples, 2 to 16, can be solved 1 + ``draws`` times in about half a minute."""
-    each = math.prod(equation.solving_grid.points) * equation.noise_steps * equation.substeps
-    return max(2, min(MOST_TRUTHS, int(POINT_STEPS / (each * (1 + draws)))))
+    per_solution = math.prod(equation.solving_grid.points) * equation.noise_steps * equation.substeps
+    return max(2, min(MOST_TRUTHS, int(POINT_STEPS / (per_solution * (1 + draws)))))
 
 
 def given_solver_error(given: Given, seed: int, samples: Sequence[int], device: str = "cpu") -> tuple[float, float]:
@@ -98,6 +100,6 @@ def given_solver_error(given: Given, seed: int, samples: Sequence[int], device: 
 
 
 def _conditional(given: Given) -> bool:
-    """Whether the conditional law can be computed: given points that do not resolve the noise need a matrix."""
+    """Whether the conditional law can be computed: if the given points do not resolve the noise, it needs a matrix."""
     coefficients = 2 * given.equation.series().pairs
     return given.resolved or math.prod(given.grid.points) * coefficients <= MOST_ENTRIES

@@ -1,7 +1,7 @@
 """Reference ensembles of a task with unseen noise, drawn from the true law of u given u0 and the seen noise.
 
-    independent        further members of the true law: the numbers after those stored, solved and never stored
-    conditional_mean   the mean of further members, the best single answer
+    independent        further members of the true law, numbered after the stored ones; they are solved and not stored
+    conditional_mean   the mean of further members, the best point forecast
     exact_gaussian     for a linear equation with additive noise:  u = m + X,  X_n = R X_{n-1} + sigma B dW_n  (mode by
                        mode), m the solution with the seen noise alone, dW the unseen noise, R and B those of the scheme
 
@@ -30,10 +30,11 @@ from spdebench.tasks.parts import Part
 from spdebench.tasks.task import Task
 
 TOGETHER = {"cpu": 256, "cuda": 4096}
-"""Paths that are solved at a time."""
+"""The number of paths that are solved at a time."""
 MEAN_MEMBERS = 128
+"""The default number of members of `conditional_mean`."""
 TRIED = 4
-"""Paths that are solved to estimate the time."""
+"""The number of paths that are solved to estimate the time."""
 
 
 def independent(
@@ -47,7 +48,7 @@ def independent(
 def conditional_mean(
     task: Task, members: int = MEAN_MEMBERS, *, inputs: slice = slice(None), device: str = "cpu"
 ) -> Tensor:
-    """The mean of so many further members as one member: (inputs, 1, T, X..)."""
+    """The mean of ``members`` further members, as one member: (inputs, 1, T, X..)."""
     start, total = _stored_members(task), torch.zeros(())
     for number in range(start, start + members):
         total = total + further_members(task.test, range(number, number + 1), inputs, device).double()
@@ -55,7 +56,7 @@ def conditional_mean(
 
 
 def exact_gaussian(task: Task, members: int = 64, *, seed: int = 0, inputs: slice = slice(None)) -> Tensor:
-    """Members of the exact Gaussian law for the test part; one line if the equation is not linear."""
+    """Members of the exact Gaussian law for the test part; an error if the equation is not linear."""
     data = task.datasets[0].spec
     law = GaussianLaw(data.equation, _seen(task))
     samples = task.test.rows[0][inputs].tolist()
@@ -80,21 +81,22 @@ def further_members(part: Part, members: range, inputs: slice = slice(None), dev
     size, pieces = TOGETHER[torch.device(device).type], []
     with without_aliasing_warning():
         for start in range(0, len(samples), size):
-            some = slice(start, start + size)
-            partial = PartialNoise(data.seen, numbers[some])
-            paths = simulate(data.equation, data.seed, samples[some], device=device, partial=partial)
+            rows = slice(start, start + size)
+            partial = PartialNoise(data.seen, numbers[rows])
+            paths = simulate(data.equation, data.seed, samples[rows], device=device, partial=partial)
             pieces.append(part.thinned(paths.u))
     return torch.unflatten(torch.cat(pieces), 0, (-1, len(members)))
 
 
 def _seen(task: Task) -> int:
+    """The truncation that is seen; an error if all of the noise is."""
     if task.spec.seen is None:
         raise UserError("all of the noise is seen in this task; a law needs a task with seen=K")
     return task.spec.seen
 
 
 def _stored_members(task: Task) -> int:
-    """The number of members that files hold, at least the sample itself."""
+    """The number of stored members, which is 1 (the sample itself) if there is no file of members."""
     _seen(task)
     try:
         return int(task.datasets[0].members_file.spec.members)
@@ -103,7 +105,7 @@ def _stored_members(task: Task) -> int:
 
 
 def is_gaussian(equation: Equation) -> bool:
-    """Whether u is Gaussian given u0 and the seen noise, by a formula: linear, additive noise, first order in time."""
+    """Whether the law of u given u0 and the seen noise is Gaussian: linear, additive noise, first order in time."""
     rule = equation.rule
     linear = rule is not None and all(term.noise and not any(term.powers) for term in rule.monomials)
     return linear and not equation.multiplicative and equation.order == 1

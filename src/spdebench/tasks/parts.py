@@ -28,8 +28,8 @@ class Part(Displayed, TorchDataset[dict[str, Tensor]]):
     """The rows ``rows[i]`` of ``datasets[i]``, one dataset after the other, at every k-th frame and point.
 
     The ``dw`` of skipped frames are summed, so that dw stays the increment over the interval that ends at its frame.
-    They are read from the column ``noise``: dw, or dw_seen in a task that shows a part of the noise.
-    ``part[i]`` is a dictionary of tensors u0 (X..), dw and xi and u (T X..), for torch loaders.
+    They are read from the column ``noise``: dw, or dw_seen in a task that shows only a part of the noise. ``part[i]``
+    is a dictionary of the tensors u0 (X..), dw, xi and u (T X..), for torch loaders.
     """
 
     def __init__(
@@ -108,7 +108,7 @@ class Part(Displayed, TorchDataset[dict[str, Tensor]]):
         return out
 
     def chunks(self) -> Iterator[tuple[Batch, Tensor]]:
-        """Inputs and solutions of the samples of one row group of the files after the other, read anew each time.
+        """Inputs and solutions of all samples, one row group of the files at a time; each call reads the files again.
 
         Samples of several datasets alternate, so that a reader who stops early has seen all of the datasets.
         """
@@ -125,6 +125,7 @@ class Part(Displayed, TorchDataset[dict[str, Tensor]]):
             yield Batch(u0, dw, self.equations, source), torch.cat(solutions)[order]
 
     def _chunks_of(self, i: int) -> Iterator[tuple[Batch, Tensor]]:
+        """`chunks` of the samples of one dataset."""
         data = self.datasets[i]
         kept = np.zeros(len(data), dtype=bool)
         kept[self.rows[i]] = True
@@ -143,6 +144,7 @@ class Part(Displayed, TorchDataset[dict[str, Tensor]]):
 
     # --- reading --------------------------------------------------------------------------------------------------
     def _read(self, column: str) -> Tensor:
+        """A column of all samples, at the frames and points of this part."""
         self.reads += 1
         shape = self.shape[1:] if column == "u0" else self.shape
         what = f"the column {column} of {len(self)} samples"
@@ -162,7 +164,7 @@ class Part(Displayed, TorchDataset[dict[str, Tensor]]):
         return out
 
     def _thin(self, values: Tensor, column: str) -> Tensor:
-        """Every k-th frame (increments summed) and point."""
+        """The values of a column at the frames and points of this part; increments are summed over skipped frames."""
         if column == self.noise and self.every > 1:
             total = values[:, 1:].unflatten(1, (-1, self.every)).sum(2)
             values = torch.cat([values[:, :1], total], dim=1)

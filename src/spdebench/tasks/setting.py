@@ -62,7 +62,7 @@ class Setting:
         return self.seen is not None and self.unseen().functions > 0
 
     def unseen(self, *, law: bool = False, seen: int | None = None) -> UnseenNoise:
-        """The noise that is not given to a model, with unit variance for each function, or with its true ``law``.
+        """The noise that is not given to a model, with unit variance for each basis function, or with its true ``law``.
 
         ``seen`` replaces the setting's own truncation.
         """
@@ -112,7 +112,7 @@ def _unseen(equation: Equation, grid: Grid, seen: int, law: bool) -> UnseenNoise
 
 @dataclass(frozen=True)
 class Batch:
-    """Inputs of B samples: u0 (B X..), dw (B T X..) with dw[:,0] = 0; sample b is of equations[source[b]]."""
+    """Inputs of B samples: u0 (B X..), dw (B T X..) with dw[:,0] = 0; sample b belongs to equations[source[b]]."""
 
     u0: Tensor
     dw: Tensor
@@ -127,6 +127,6 @@ class Batch:
         return Batch(self.u0.to(device), self.dw.to(device), self.equations, source)
 
     def repeated(self, times: int) -> Batch:
-        """The batch several times, one after the other."""
+        """This batch ``times`` times in a row."""
         u0, dw = (x.repeat(times, *(1,) * (x.ndim - 1)) for x in (self.u0, self.dw))
         return Batch(u0, dw, self.equations, None if self.source is None else self.source.repeat(times))

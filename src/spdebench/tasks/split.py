@@ -1,4 +1,4 @@
-"""How samples are divided into the parts train, val and test: the rule ``blocks``, and the rule of weights ``A:B:C``.
+"""The division of samples into the parts train, val and test: the rule ``blocks``, and the rule of weights ``A:B:C``.
 
 blocks   Of each block of 20 samples 14, 3 and 3 belong to train, val and test (`data.blocks`). The part of a sample is
          a function of the split's seed and the sample's number. It does not depend on the number of samples n, so
@@ -28,7 +28,7 @@ LEAST_SCORED = 3
 BLOCKS = "blocks"
 
 Rows = dict[str, np.ndarray]
-"""Part -> its rows, sorted."""
+"""The rows of each part, sorted."""
 
 
 def weights(split: str) -> tuple[int, int, int]:
@@ -53,10 +53,12 @@ def rows_of(split: str, seed: int, n: int, total: int) -> Rows:
 
 
 def _divided(split: str, seed: int, n: int, total: int) -> Rows:
+    """The rows of each part, which may be empty, by the rule ``split``."""
     return block_rows(seed, n) if split == BLOCKS else _by_weights(weights(split), seed, n, total)
 
 
 def _by_weights(chosen: tuple[int, int, int], seed: int, n: int, total: int) -> Rows:
+    """The rows of each part by the rule of weights."""
     train, val = (n * w // sum(chosen) for w in chosen[:2])
     order = np.random.default_rng(seed).permutation(total)
     test = n - train - val if chosen[2] else 0
@@ -76,11 +78,11 @@ def working_split(n: int) -> str:
 # --- other files --------------------------------------------------------------------------------------------------
 @dataclass(frozen=True)
 class RowsOfFile:
-    """The rows of a file in each part of a task, and those among them that a model of the task has seen.
+    """The rows of a file in each part of a task, and those that a model of the task has seen.
 
-    ``seen`` are rows whose noise is that of a sample that is trained or validated on; none of them is in the test part.
-    ``alike``: whether the task's split gives the file a test part of its own; otherwise only the rows of the training
-    data's test part are known to be unseen.
+    ``seen`` are rows with the noise of a sample that is used for training or validation; none of them is in the test
+    part. ``alike`` says whether the task's split gives the file a test part of its own; otherwise only the rows of the
+    training data's test part are known to be unseen.
     """
 
     parts: Rows
@@ -111,7 +113,7 @@ def rows_in(dataset: Dataset, split: str, seed: int, n: int, trained_on: Iterabl
 
 
 def _same_noise(dataset: Dataset, trained_on: Iterable[Mapping[str, Any]]) -> list[int]:
-    """The numbers of samples of those datasets that have the noise of this file."""
+    """The sizes n of those of the datasets ``trained_on`` that have the same noise as this file."""
     if dataset.imported:
         return [len(dataset) for each in trained_on if each == dataset.identity]
     return [int(each["n"]) for each in trained_on if "published" not in each and each["seed"] == dataset.spec.seed]

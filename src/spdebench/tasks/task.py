@@ -57,12 +57,12 @@ class TaskSpec:
         return weights(self.split)
 
     def setting(self, equation: Equation) -> Setting:
-        """The setting of data of this equation; the data need not exist."""
+        """The setting of this task on data of an equation; the data need not exist."""
         grid = equation.grid.with_points([n // self.stride for n in equation.grid.points])
         return Setting(grid, tuple(equation.times[:: self.every].tolist()), self.inputs, equation, self.seen)
 
     def noise_column(self, dataset: Dataset) -> str:
-        """The column of a file that holds the noise which a model is given: dw, or dw_seen if a part of it is seen."""
+        """The column of a file with the noise that a model is given: dw, or dw_seen if only a part of it is seen."""
         if self.seen is None:
             return "dw"
         if dataset.imported or dataset.spec.members > 1:
@@ -80,7 +80,7 @@ class TaskSpec:
         )
 
     def rows(self, total: int) -> Rows:
-        """The rows of each part, of a dataset with ``total`` rows; datasets of one seed and n are split alike."""
+        """The rows of each part of a dataset with ``total`` rows."""
         n = self.n or total
         if n > total:
             raise UserError(f"task: n={n} samples asked for, the dataset has {total}")
@@ -138,9 +138,11 @@ class Task(Displayed):
         self._check()
 
     def _inputs(self) -> Inputs:
+        """The inputs that follow from the data: u0 is an input if it varies."""
         return "u0+xi" if any(e.task == "u0+xi" for e in self.equations) else "xi"
 
     def _check(self) -> None:
+        """Refuse inputs, frames, points or noise that the files do not have."""
         first, s = self.datasets[0], self.spec
         for known in self.equations:
             if s.inputs == "u0+xi" and not known.kappa:
@@ -203,8 +205,8 @@ class Task(Displayed):
     def part(self, name: str, *data: Source) -> Part:
         """The part called ``name`` of this task, or of other datasets with the same split and sub-sampling in time.
 
-        A test on another J, sigma, edition, grid or number of samples is ``task.part("test", other)``; it has no sample
-        whose noise is trained or validated on. The name ``all`` means every row.
+        ``task.part("test", other)`` is a test on another J, sigma, edition, grid or number of samples; it contains no
+        sample whose noise is used for training or validation. The name ``all`` means every row.
         """
         others = tuple(d if isinstance(d, Dataset) else open_dataset(d) for d in data)
         datasets = others or self.datasets
@@ -245,6 +247,7 @@ class Task(Displayed):
         return self.test.thinned(dataset.members())
 
     def _rows_of_other(self, name: str, dataset: Dataset) -> np.ndarray:
+        """The rows of another dataset that belong to a part of this task."""
         rows = self.spec.rows_in(dataset, [d.identity for d in self.datasets]).parts[name]
         if not len(rows):
             raise UserError(

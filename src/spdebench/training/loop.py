@@ -22,8 +22,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from spdebench.data.store import first_line
-from spdebench.errors import UserError
+from spdebench.errors import UserError, first_line
 from spdebench.models import OperatorModel
 from spdebench.models.base import evaluation_batch
 from spdebench.models.features import FlowPairs, Prepared, Redrawn

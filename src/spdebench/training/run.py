@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from spdebench.data.generate import check_device
+from spdebench.data.checks import check_device
 from spdebench.display import Displayed, TableRows, facts
 from spdebench.equations import Equation
 from spdebench.errors import UserError

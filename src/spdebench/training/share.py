@@ -25,7 +25,7 @@ from typing import Any
 
 from spdebench import tensors
 from spdebench.data import hub
-from spdebench.data.generate import check_folder
+from spdebench.data.checks import check_folder
 from spdebench.errors import Damaged, UserError
 from spdebench.files import MOST_JSON, make_folder, plain_name, write_text
 from spdebench.metrics import Scores

@@ -15,7 +15,7 @@ from typing import Any, Protocol
 import torch
 from torch import Tensor, nn
 
-from spdebench.data.store import first_line
+from spdebench.errors import first_line
 from spdebench.models.base import Features
 from spdebench.models.features import Prepared
 from spdebench.training.losses import Loss

@@ -12,7 +12,7 @@ from typing import Any
 
 import torch
 
-from spdebench.data.generate import check_device, check_folder
+from spdebench.data.checks import check_device, check_folder
 from spdebench.engines import is_out_of_memory
 from spdebench.errors import UserError
 from spdebench.models import OperatorModel

@@ -18,7 +18,7 @@ import pytest
 import torch
 
 import spdebench as sb
-from spdebench.data.store import Writer
+from spdebench.data.writer import Writer
 from spdebench.errors import AliasingWarning, UserError
 from speed.data import record_transforms
 

@@ -10,8 +10,8 @@ import pytest
 
 import spdebench as sb
 from command_line import call
-from spdebench.data.store import Writer
 from spdebench.data.verify import TOLERANCE
+from spdebench.data.writer import Writer
 from spdebench.errors import UserError
 from spdebench.version import made_with, what_differs
 

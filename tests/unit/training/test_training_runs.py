@@ -17,7 +17,7 @@ import torch
 
 import spdebench as sb
 from spdebench import tensors
-from spdebench.data.store import Writer
+from spdebench.data.writer import Writer
 from spdebench.errors import DamagedWarning
 from spdebench.records import Record
 from spdebench.tasks import Task
