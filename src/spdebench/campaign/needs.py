@@ -106,7 +106,7 @@ class Needs:
             return (job.group, job.seed, job.turn, int(job.trained))
         if not self.by_load:
             return (job.seed, job.cost)
-        share = self._share(job)
+        share = self.share(job)
         cost = job.cost * (share or 1.0)
         return (job.seed, math.floor(math.log2(max(cost, 1e-9))), float(share >= SMALL_KERNELS), cost)
 
@@ -118,7 +118,7 @@ class Needs:
         """About how long the run takes while others like it share its GPU, which slows down training."""
         if not job.trained:
             return job.seconds
-        share = self._share(job)
+        share = self.share(job)
         return job.seconds * slowdown(share * min(self.per_gpu, self._runs_at_once(share)), device)
 
     def total_seconds(self, jobs: Iterable[Job], devices: Sequence[str], workers: int) -> float:
@@ -128,7 +128,7 @@ class Needs:
         device = devices[0]
         return sum(self.seconds(job, device) * self.of(job, device).gpus for job in jobs) / len(devices)
 
-    def _share(self, job: Job) -> float:
+    def share(self, job: Job) -> float:
         """`gpu_share` of a run, computed once."""
         if job.spec.digest not in self._shares:
             self._shares[job.spec.digest] = gpu_share(job.spec)
@@ -146,9 +146,9 @@ class Needs:
         rank = self.rank(job)
         data = int(4e6 * million_numbers(job.spec.datasets, job.spec.task))
         if kind == "cuda":
-            of_load = 1 / self._runs_at_once(self._share(job))
+            of_load = 1 / self._runs_at_once(self.share(job))
             share = max(1 / self.per_gpu, of_load, (peak or 0.0) / _gpu_bytes(device))
-            alike = kernel_kind(self._share(job)) if self.by_load else ""
+            alike = kernel_kind(self.share(job)) if self.by_load else ""
             return Need(PROCESS_BYTES + CUDA_BYTES + 3 * data, min(1.0, share), job.seconds, rank, device, alike)
         return Need(int(peak or PROCESS_BYTES + TRAINING_COPIES * data), 0.0, job.seconds, rank)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -9,6 +10,7 @@ from typing import Any
 from spdebench.campaign.exclusive_timing import reserved_seconds
 from spdebench.campaign.needs import Needs, RunSettings
 from spdebench.campaign.plan import Job, Waiting
+from spdebench.campaign.sharing import slowdown
 from spdebench.engines import Need
 from spdebench.engines.local import Room
 from spdebench.records import Records
@@ -38,7 +40,8 @@ def schedule(
     """The runs that end within ``budget`` seconds, in the order of their start.
 
     At each moment the first run in the order of ``needs`` starts that can end, as in a campaign with a budget; one
-    that waits for pilots takes its place in the order when the last of them has ended.
+    that waits for pilots takes its place in the order when the last of them has ended. While the shares of a GPU that
+    its runs use have a sum L > 1, training takes L times as long.
     """
     ready = needs.ordered(job for job in todo if job.status != "done")
     later, ended = list(waiting), {job.spec.digest for job in todo if job.status == "done"}
@@ -49,7 +52,9 @@ def schedule(
             known[job.spec.digest] = needs.of(job, device)
         return known[job.spec.digest]
 
-    now, room, running, out = 0.0, Room(workers, None), list[Scheduled](), list[Scheduled]()
+    now = 0.0
+    room = Room(workers, None, lambda: now)
+    begun, running = list[_Running](), list[_Running]()
     while True:
         if possible := [each.job for each in later if each.pilots <= ended]:
             ready = needs.ordered([*ready, *possible])
@@ -58,16 +63,36 @@ def schedule(
         can_end = [job for job in ready if now + needs.seconds(job, device) <= budget]
         for job, wanted in room.choose((job, need(job)) for job in can_end):
             ready.remove(job)
-            room.taken.append(wanted)
-            out.append(Scheduled(job, now, needs.seconds(job, device)))
-            running.append(out[-1])
+            room.start(wanted)
+            running.append(_Running(job, now, job.seconds, needs.share(job)))
+            begun.append(running[-1])
         if not running:
-            return out
-        now = min(each.end for each in running)
-        for each in [each for each in running if each.end <= now]:
+            return [Scheduled(each.job, each.start, each.end - each.start) for each in begun if each.end <= budget]
+        slower = slowdown(sum(each.share for each in running), device)
+        step = min(each.left * each.slowed(slower) for each in running)
+        now += step
+        for each in running:
+            each.left -= step / each.slowed(slower)
+        for each in [each for each in running if each.left <= 1e-9]:
             running.remove(each)
-            room.taken.remove(need(each.job))
+            room.end(need(each.job))
+            each.end = now
             ended.add(each.job.spec.digest)
+
+
+@dataclass
+class _Running:
+    """A run that started at ``start``; alone on its device it would need ``left`` seconds more."""
+
+    job: Job
+    start: float
+    left: float
+    share: float  # of a GPU, that it uses while it is alone there
+    end: float = math.inf
+
+    def slowed(self, factor: float) -> float:
+        """How much longer it takes if training takes this many times as long."""
+        return factor if self.job.trained else 1.0
 
 
 def schedule_facts(

@@ -52,7 +52,19 @@ class Room:
 
     workers: int
     memory: int | None  # bytes that were free at the start; None: unknown
+    clock: Callable[[], float] = time.monotonic
     taken: list[Need] = field(default_factory=list)
+    ends: list[float] = field(default_factory=list)  # when the unit of each need in `taken` is expected to end
+
+    def start(self, need: Need) -> None:
+        """Reserve what a unit needs that starts now."""
+        self.taken.append(need)
+        self.ends.append(self.clock() + need.seconds)
+
+    def end(self, need: Need) -> None:
+        """Free what a unit with this need had reserved."""
+        place = self.taken.index(need)
+        del self.taken[place], self.ends[place]
 
     def fits(self, need: Need) -> bool:
         if not self.taken:
@@ -69,20 +81,25 @@ class Room:
         return promised + need.memory <= self.memory and (now is None or need.memory <= now)
 
     def choose(self, waiting: Iterable[Pair]) -> Iterator[Pair]:
-        """The first units that there is room for; the caller adds the need of each that it starts to ``taken``.
+        """The first units that there is room for; the caller calls `start` for each that it starts.
 
-        While a unit waits because those that run on its GPU are of another kind, none after it starts there, so that
-        its turn comes.
+        While a unit waits because those that run on its GPU are of another kind, a unit after it starts there only if
+        it is expected to end before the last of these, so that the turn of the waiting unit comes.
         """
         kept_free: set[str] = set()
         for unit, need in waiting:
-            if need.gpus and need.place in kept_free:
-                continue
             if any(need.disturbs(other) for other in self.taken):
-                if time.monotonic() <= need.start_by:
+                if self.clock() <= need.start_by:
                     kept_free.add(need.place)
-            elif self.fits(need):
+            elif self.fits(need) and (not need.gpus or need.place not in kept_free or self._ends_in_time(need)):
                 yield unit, need
+
+    def _ends_in_time(self, need: Need) -> bool:
+        """Whether a unit that starts now is expected to end before the last unit with a kind on its GPU."""
+        there = [
+            end for other, end in zip(self.taken, self.ends, strict=True) if other.kind and other.place == need.place
+        ]
+        return self.clock() + need.seconds <= max(there)
 
 
 class _Pool:
@@ -178,14 +195,14 @@ class _Pool:
                     self.pool = self._new_pool()
                 return  # the units that run will report it
             self.flying[future] = index
-            self.room.taken.append(need)
+            self.room.start(need)
             self.waiting.remove(index)
 
     def _completed(self, done: set[Future[Any]]) -> Iterator[Any]:
         broken = False
         for future in done:
             index = self.flying.pop(future)
-            self.room.taken.remove(self.units[index][1])
+            self.room.end(self.units[index][1])
             try:
                 result = future.result()
             except BrokenProcessPool:
@@ -201,7 +218,7 @@ class _Pool:
         self._shut_down()
         for future, index in list(self.flying.items()):
             del self.flying[future]
-            self.room.taken.remove(self.units[index][1])
+            self.room.end(self.units[index][1])
             if future.done() and not future.cancelled() and future.exception() is None:
                 yield future.result()
             else:

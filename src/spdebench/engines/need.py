@@ -30,8 +30,7 @@ class Need:
 
     def disturbs(self, other: Need) -> bool:
         """Whether both are for one GPU and of different kinds."""
-        kinds = {self.kind, other.kind}
-        return self.place == other.place and "" not in kinds and len(kinds) > 1
+        return self.place == other.place and "" not in (self.kind, other.kind) and self.kind != other.kind
 
 
 Needs = Need | Callable[[Any], Need] | None

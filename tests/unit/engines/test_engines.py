@@ -76,7 +76,7 @@ def test_which_units_run_at_the_same_time(wanted, workers, memory, random):
         waiting, done = list(wanted), 0
         while waiting or room.taken:
             for need, _ in room.choose([(need, need) for need in waiting]):
-                room.taken.append(need)
+                room.start(need)
                 waiting.remove(need)
             assert room.taken and len(room.taken) <= workers
             if len(room.taken) > 1:
@@ -86,21 +86,42 @@ def test_which_units_run_at_the_same_time(wanted, workers, memory, random):
                 for place in "ab":
                     there = [n for n in room.taken if n.place == place]
                     assert sum(n.gpus for n in there) <= 1 and len({n.kind for n in there} - {""}) <= 1
-            room.taken.remove(random.choice(room.taken))
+            room.end(random.choice(room.taken))
             done += 1
         assert done == len(wanted)
 
 
 def test_a_unit_of_another_kind_gets_its_turn_when_the_gpu_is_free():
     """After a unit that waits for units of another kind to end, none starts on that GPU; on others they do."""
-    small, large, other = (Need(gpus=0.1, place="a", kind=kind) for kind in ("small", "large", ""))
+    small, large, other = (Need(gpus=0.1, seconds=9.0, place="a", kind=kind) for kind in ("small", "large", ""))
     elsewhere = Need(gpus=0.1, place="b", kind="small")
-    room = local.Room(9, None, [small])
+    room = local.Room(9, None)
+    room.start(small)
     waiting = [(name, need) for name, need in zip("oslse", (other, small, large, small, elsewhere), strict=True)]
     assert [name for name, _ in room.choose(waiting)] == ["o", "s", "e"]
     assert [name for name, _ in local.Room(9, None).choose(waiting[2:3])] == ["l"]
     waiting[2] = ("l", replace(large, start_by=time.monotonic() - 1))  # too late for it: nobody waits
     assert [name for name, _ in room.choose(waiting)] == ["o", "s", "s", "e"]
+
+
+def test_a_unit_overtakes_one_of_another_kind_if_it_does_not_make_it_wait_longer():
+    """Two small units of 10 and 4 s run, a large one waits. At 3 s a small one of 7 s may start, and not one of 8 s."""
+    now = 0.0
+    small = Need(gpus=0.1, seconds=10.0, place="a", kind="small")
+    waiting = [
+        ("large", Need(gpus=0.1, place="a", kind="large")),
+        ("8 s", replace(small, seconds=8.0)),
+        ("7 s", replace(small, seconds=7.0)),
+    ]
+    room = local.Room(9, None, lambda: now)
+    room.start(small)
+    room.start(replace(small, seconds=4.0))
+    now = 3.0
+    assert [name for name, _ in room.choose(waiting)] == ["7 s"]
+    room.end(small)  # the end of the other one, at 4 s, is too early for it
+    assert [name for name, _ in room.choose(waiting)] == []
+    room.end(replace(small, seconds=4.0))
+    assert [name for name, _ in room.choose(waiting)] == ["large", "8 s", "7 s"]  # the caller starts the first
 
 
 def test_free_memory_is_some_of_the_machines():
