@@ -26,7 +26,7 @@ from spdebench.spec import canonical_json
 from spdebench.tasks import Part, Task
 from spdebench.training import Diverged, Paused, Run, RunSpec, law_rows, open_run, part_for, score_on, train
 from spdebench.training import solver_row as solver
-from spdebench.training.folder import locked, read_log, read_record, write_json
+from spdebench.training.folder import checkpoint_file, locked, read_log, read_record, write_json
 from spdebench.training.held_out import run_part
 from spdebench.training.law_rows import LawRowSpec
 from spdebench.training.members import SEEN_NOISE
@@ -89,7 +89,7 @@ class RunOutcome:
     added         its record is new in the results
     known         the results had its record already
     unrecorded    it has ended, but its record could not be added to the results
-    paused        the deadline has come; its checkpoint is written
+    paused        the deadline has come; if it had trained, its checkpoint is written
     left          it was not started, because the time left is too short
     busy          another process is making it
     late          it is put off, because it cannot end before the deadline; others may
@@ -123,7 +123,9 @@ def make_run(unit: Unit) -> RunOutcome:
         with until(unit.deadline), without_aliasing_warning():
             record = _record_even_if_diverged(unit)
     except (OutOfTime, Paused):
-        return RunOutcome(name, "paused", time.monotonic() - start, "its checkpoint is written")
+        written = any(checkpoint_file(folder, kind).exists() for kind in ("last", "best"))
+        message = "its checkpoint is written" if written else "without a checkpoint: it begins anew next time"
+        return RunOutcome(name, "paused", time.monotonic() - start, message)
     except UserError as error:
         return failed_outcome(unit, str(error), time.monotonic() - start)
     except Exception as error:

@@ -118,7 +118,7 @@ def test_a_run_stopped_by_its_budget_and_continued_has_the_same_result(whole, tm
     monkeypatch.setattr(Fit, "run_epoch", slow)
     jobs = [dataclasses.replace(j, seconds=0.1) for j in todo(cells, where)]
     outcomes = fill_missing(jobs, where, budget=600)
-    assert [o.state for o in outcomes] == ["paused"]
+    assert [(o.state, o.message) for o in outcomes] == [("paused", "its checkpoint is written")]
     assert records.read(where.results) == {} and [j.status for j in todo(cells, where)] == ["begun"]
     monkeypatch.setattr(Fit, "run_epoch", epoch)
     (outcome,) = fill_missing(todo(cells, where), where)
@@ -149,10 +149,11 @@ def test_the_clock_ends_a_run(tmp_path, monkeypatch):
     jobs = [dataclasses.replace(j, seconds=0.1) for j in todo(tiny_table().cells(1), where)][:2]
     start = time.monotonic()
     for budget in (0.2, 2.0, 20.0, 200.0):
-        states = [outcome.state for outcome in fill_missing(jobs, where, budget=budget)]
-        if states[0] != "left":  # it is left on a machine that takes longer than the budget before the first run
+        first, second = fill_missing(jobs, where, budget=budget)
+        if first.state != "left":  # it is left on a machine that takes longer than the budget before the first run
             break
-    assert states == ["paused", "left"] and time.monotonic() - start < 600
+    assert (first.state, second.state) == ("paused", "left") and time.monotonic() - start < 600
+    assert first.message == "without a checkpoint: it begins anew next time"  # it was not in training yet
 
 
 def test_after_the_deadline_nothing_is_started(whole, tmp_path):
