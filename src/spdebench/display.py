@@ -33,7 +33,7 @@ class Displayed:
     """An object that shows itself as a title and a small table: ``repr`` as text, in notebooks as HTML."""
 
     def overview(self) -> tuple[str, TableRows]:
-        """The title and the rows; they must be cheap to find."""
+        """The title and the rows of the table; they must be cheap to compute."""
         raise NotImplementedError
 
     def __repr__(self) -> str:

@@ -20,7 +20,7 @@ class UserError(Exception):
 
 
 def one_line(text: str) -> str:
-    """The text as one printable line, whatever a file put into it; a long text is cut."""
+    """The text as one printable line: control characters become blanks, and a long text is cut."""
     plain = "".join(c if c.isprintable() else " " for c in text[: _LONGEST + 1])
     return plain if len(plain) <= _LONGEST else f"{plain[:_LONGEST]} ..."
 
@@ -75,7 +75,7 @@ def needs_extra(what: str, extra: str) -> UserError:
 
 
 class NoiseWarning(UserWarning):
-    """What the noise of a spec means is unusual: `Equation.caution`."""
+    """The noise of an equation has an unusual meaning, which `Equation.caution` explains."""
 
 
 class AliasingWarning(UserWarning):
@@ -95,7 +95,7 @@ def without_aliasing_warning() -> Iterator[None]:
 
 
 def did_you_mean(name: str, choices: Iterable[str]) -> str:
-    """``"; did you mean 'phi42'?"``, all of them where several are as near, or the list of choices when none is."""
+    """``"; did you mean 'phi42'?"`` with the nearest of the choices, or the list of choices if none is near."""
     known = sorted(set(choices))
     longer = [f"'{each}'" for each in known if len(name) > 3 and each.startswith(name)]
     if 1 < len(longer) < 9:
@@ -103,8 +103,8 @@ def did_you_mean(name: str, choices: Iterable[str]) -> str:
     near = difflib.get_close_matches(name, known, n=max(1, len(known)), cutoff=0.5)
     if near:
         ratios = [difflib.SequenceMatcher(None, each, name).ratio() for each in near]
-        *rest, last = sorted(f"'{each}'" for each, ratio in zip(near, ratios, strict=True) if ratio == max(ratios))
-        return f"; did you mean {', '.join(rest) + ' or ' if rest else ''}{last}?"
+        *first, last = sorted(f"'{each}'" for each, ratio in zip(near, ratios, strict=True) if ratio == max(ratios))
+        return f"; did you mean {', '.join(first) + ' or ' if first else ''}{last}?"
     return f"; choose from {', '.join(known)}" if known else ""
 
 

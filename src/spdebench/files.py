@@ -1,7 +1,7 @@
-"""Files that are written whole, survive a power cut and stay in their folder; and locks between processes.
+"""Atomic writing of files and folders that survive a power cut, safe reading, free disk space, and file locks.
 
-A file is written under a temporary name, synced, renamed, and its folder is synced. The writer holds a lock on the
-temporary file, so that the next writer knows what a dead process has left and removes it.
+A file is written under a temporary name, synced, renamed, and its folder is synced. The writer has a lock on the
+temporary file, so that the next writer can recognise the files of a killed process and remove them.
 """
 
 from __future__ import annotations
@@ -35,9 +35,9 @@ def plain_name(name: object, what: str) -> str:
 
 # --- reading --------------------------------------------------------------------------------------------------------
 MOST_JSON = 64 << 20
-"""Bytes of a JSON file; those of a run have some 100 kB."""
+"""The most bytes that a JSON file may have; those of a run have about 100 kB."""
 MOST_LINES = 1 << 30
-"""Bytes of a file of run records, which have some 4 kB each, or of a log."""
+"""The most bytes that a log or a file of run records (about 4 kB each) may have."""
 
 
 def read_bytes(path: Path, most: int = MOST_JSON) -> bytes:
@@ -63,6 +63,7 @@ def check_regular(path: Path, most: int | None = None) -> None:
 
 
 def _check_regular(found: os.stat_result, path: Path, most: int | None) -> None:
+    """`check_regular` for a file whose status is known."""
     if stat.S_ISDIR(found.st_mode):
         raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(path))
     if not stat.S_ISREG(found.st_mode):
@@ -100,9 +101,9 @@ def replacing(path: Path, durable: bool = True) -> Iterator[Path]:
 
 @contextmanager
 def replacing_folder(folder: Path) -> Iterator[Path]:
-    """Yield a new folder that takes the place of ``folder`` at the end; after an error the old one is there.
+    """Yield a new folder that replaces ``folder`` at the end; after an error the old one is unchanged.
 
-    For a moment neither is there. When the context ends without an error, the new one survives a power cut. An OSError
+    For a moment neither exists. When the context ends without an error, the new one survives a power cut. An OSError
     is passed on.
     """
     make_folder(folder.parent)
@@ -131,10 +132,10 @@ def replacing_folder(folder: Path) -> Iterator[Path]:
 
 @contextmanager
 def new_folder(folder: Path, overwrite: bool, known: Collection[str]) -> Iterator[Path]:
-    """Yield a folder that becomes ``folder`` at the end, which must not be there unless ``overwrite``.
+    """Yield a folder that becomes ``folder`` at the end, which must not exist unless ``overwrite``.
 
-    Only a folder whose files all have ``known`` names, or match such patterns, is replaced. As `replacing_folder`, but
-    what goes wrong is one line.
+    Only a folder whose files all have ``known`` names, or match such patterns, is replaced. This is `replacing_folder`
+    with one-line errors.
     """
     if folder.is_symlink() or (folder.exists() and not (overwrite and folder.is_dir())):
         raise UserError(f"{folder} already exists; choose another --out, or replace a folder with --overwrite")
@@ -150,7 +151,7 @@ def new_folder(folder: Path, overwrite: bool, known: Collection[str]) -> Iterato
 
 @contextmanager
 def _locked_folder(folder: Path) -> Iterator[None]:
-    """Hold a lock on the folder itself, where there are such locks."""
+    """Lock the folder itself inside the context, if the file system supports it."""
     descriptor = os.open(folder, os.O_RDONLY | _NO_LINK)
     try:
         with suppress(UserError):
@@ -190,7 +191,7 @@ def sync_file(path: Path) -> None:
 
 
 def sync_folder(folder: Path) -> None:
-    """Wait until the names in a folder are on the disk, where the file system can do so."""
+    """Wait until the names in a folder are on the disk, if the file system supports it."""
     try:
         sync_file(folder.resolve())
     except OSError as error:
@@ -207,7 +208,7 @@ def sync_tree(folder: Path) -> None:
 
 
 def set_aside(path: Path, what: str = "is empty or damaged") -> None:
-    """Rename an empty or damaged file to ``NAME.damaged``, and say so in a line; it will be made again."""
+    """Rename an empty or damaged file to ``NAME.damaged``, with a one-line warning; the caller makes it again."""
     target, number = path.with_name(f"{path.name}.damaged"), 1
     while target.exists() or target.is_symlink():
         number += 1
@@ -225,13 +226,13 @@ def _temporary_name(path: Path) -> str:
 
 
 def _new_temporary(path: Path) -> tuple[Path, int]:
-    """A new file next to ``path``, and a descriptor that holds its lock as long as it is open."""
+    """A new file next to ``path``, and a descriptor with its lock, which lasts as long as the descriptor is open."""
     while True:
         temporary = path.with_name(_temporary_name(path))
         descriptor = os.open(temporary, os.O_RDWR | os.O_CREAT | os.O_EXCL | _NO_LINK, 0o666)
-        with suppress(UserError):  # without locks nobody removes what others leave
+        with suppress(UserError):  # without file locks nobody removes the files of others
             _flock(descriptor, "LOCK_EX")
-        if temporary.exists():  # else another writer took it for a leftover before it was locked
+        if temporary.exists():  # otherwise another writer has removed it before it was locked
             return temporary, descriptor
         os.close(descriptor)
 
@@ -246,6 +247,7 @@ def remove_leftovers(path: Path) -> None:
 
 
 def _remove_if_dead(temporary: Path) -> None:
+    """Remove a temporary file or folder unless a running process has locked it."""
     with suppress(OSError, UserError):
         folder = stat.S_ISDIR(temporary.lstat().st_mode)
         descriptor = os.open(temporary, (os.O_RDONLY if folder else os.O_RDWR) | os.O_NONBLOCK | _NO_LINK)
@@ -301,7 +303,7 @@ def try_lock(file: int | IO[Any], *, shared: bool = False) -> bool:
 
 
 def check_lock(descriptor: int, path: Path) -> None:
-    """Refuse a file system on which a lock that is held can be taken once more: it keeps no two processes apart."""
+    """Refuse a file system on which two processes can have the same lock: try to lock a locked file once more."""
     other = os.open(path, os.O_RDWR | _NO_LINK)
     try:
         if os.path.sameopenfile(descriptor, other) and try_lock(other):
@@ -311,6 +313,7 @@ def check_lock(descriptor: int, path: Path) -> None:
 
 
 def _no_locks(why: str) -> UserError:
+    """The error for a file system without working locks."""
     return UserError(
         f"file locks do not work in this folder ({why}); without them two processes would spoil each other's files: "
         f"use a folder on a file system with flock (a local disk, or NFS 4)"
@@ -318,6 +321,7 @@ def _no_locks(why: str) -> UserError:
 
 
 def _flock(file: int | IO[Any], *flags: str) -> bool:
+    """Call flock with these flags; False if another process has the lock and LOCK_NB is among the flags."""
     try:
         import fcntl
     except ImportError:

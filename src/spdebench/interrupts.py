@@ -1,8 +1,8 @@
-"""Ctrl-C, TERM and HUP end a command in the same way, with one line and no traceback, at whatever moment they come.
+"""Ctrl-C, TERM and HUP end a command at any moment in the same way, with one line and no traceback.
 
-While the command is imported, nothing is begun: the process ends at once. While it works, a signal raises
-`KeyboardInterrupt`, so that it cleans up and says so, and a second signal ends the process at once: what it leaves
-half-written is removed by the next command. When it has ended, signals are ignored: Python restores their default
+While the command is imported, nothing has begun, and the process ends at once. While it works, a signal raises
+`KeyboardInterrupt`, so that it cleans up and prints a line; a second signal ends the process at once, and the next
+command removes its half-written files. When the command has ended, signals are ignored: Python restores their default
 handlers while it shuts down, and a signal would replace the exit code of the command by its own.
 """
 
@@ -20,7 +20,7 @@ _first: int | None = None
 
 
 def end_at_once() -> None:
-    """From now on a signal ends the process in one line; signals that are ignored (``nohup``) stay ignored."""
+    """From now on a signal ends the process with one line; signals that are ignored (``nohup``) stay ignored."""
     _handle(_end)
 
 
@@ -61,7 +61,7 @@ def _interrupt(number: int, frame: FrameType | None) -> None:
 
 
 def _raise_again(lost: sys.UnraisableHookArgs) -> None:
-    """Python drops an exception that is raised while an object is deleted, and prints it: an interrupt is repeated."""
+    """Send an interrupt again that Python has dropped, because it was raised while an object was deleted."""
     global _first
     if _first is None or not issubclass(lost.exc_type, KeyboardInterrupt):
         sys.__unraisablehook__(lost)

@@ -50,7 +50,7 @@ class Progress:
             self._bar = None
 
     def skip(self, count: int) -> None:
-        """Count work that was found done; it does not enter the rate."""
+        """Count work that was already done before; it does not enter the rate."""
         self.done += count
 
     def advance(self, count: int = 1, note: str = "") -> None:
@@ -73,7 +73,7 @@ class Progress:
         return f'<progress value="{self.done}" max="{max(self.total, self.done, 1)}"></progress> {escape(self.text())}'
 
     def text(self, note: str = "") -> str:
-        """What stands behind the bar: how much is done, how fast, and how long the rest takes at this rate."""
+        """The text after the bar: how much is done, how fast, and how much time is left at this rate."""
         rate = self._fresh / max(time.monotonic() - self._start, 1e-9)
         left = f"{rate:.3g}/s  {_clock((self.total - self.done) / rate)} left  " if rate else ""
         return f"{self.done}/{max(self.total, self.done)} {self.unit}  {left}{note}".rstrip()
@@ -86,8 +86,8 @@ def in_notebook() -> bool:
 
 
 def _clock(seconds: float) -> str:
-    minutes, rest = divmod(int(max(seconds, 0)), 60)
-    return f"{minutes}:{rest:02d}"
+    minutes, remaining = divmod(int(max(seconds, 0)), 60)
+    return f"{minutes}:{remaining:02d}"
 
 
 def _shared_display() -> Any:

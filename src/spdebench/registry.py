@@ -1,5 +1,5 @@
-"""Look-up by name. Declaring a class registers it, `register_table` a table; other packages use entry points, single
-files `extend`."""
+"""Lookup by name. Declaring a class registers it, `register_table` registers a table. Other packages are found by their
+entry points, single files are run by `extend`."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ WITH: list[str] = []
 
 
 def command(words: str) -> str:
-    """What to type next: ``spdebench WORDS``, with the user's `--with` files repeated."""
+    """The command line ``spdebench WORDS``, with the user's `--with` files repeated, for messages to the user."""
     return " ".join(["spdebench", *(f"--with {shlex.quote(file)}" for file in WITH), words])
 
 
@@ -46,7 +46,7 @@ def extend(files: Sequence[str | os.PathLike[str]]) -> None:
 
 
 def _listed(text: str) -> list[str]:
-    """The files in the environment variable; a path may have a colon in it."""
+    """The files in the environment variable; a single path may contain a colon."""
     if text.startswith("["):
         try:
             return [str(file) for file in json.loads(text)]
@@ -58,7 +58,7 @@ def _listed(text: str) -> list[str]:
 
 
 def _module_name(path: Path) -> str:
-    """``spdebench_with_STEM``; a second file of this stem has a hash of its path behind it."""
+    """``spdebench_with_STEM``, followed by a hash of the path if another file with this stem is loaded."""
     name = f"spdebench_with_{path.stem}"
     taken = sys.modules.get(name)
     if taken is None or getattr(taken, "__file__", None) == str(path):
@@ -67,6 +67,7 @@ def _module_name(path: Path) -> str:
 
 
 def _run_file(path: Path) -> None:
+    """Import a Python file, once."""
     name = _module_name(path)
     if name in sys.modules:
         return
@@ -93,8 +94,8 @@ def _signature(function: Any) -> str:
 
 
 class Declarations(Generic[T]):
-    """Things of one kind by name. ``builtin`` declares the package's own; other packages declare theirs as entry points
-    of the group ``spdebench.<plural>``."""
+    """Things of one kind by name. ``builtin`` declares those of this package; other packages declare theirs as entry
+    points of the group ``spdebench.<plural>``."""
 
     def __init__(self, kind: str, plural: str, builtin: Callable[[], object]) -> None:
         self.kind = kind
@@ -116,6 +117,7 @@ class Declarations(Generic[T]):
         self._items[name] = item
 
     def _load(self) -> None:
+        """Declare everything, once: this package's own, those of entry points, and those of `--with` files."""
         if self._loaded:
             return
         self._loaded = True
@@ -135,7 +137,7 @@ class Declarations(Generic[T]):
         return name in self._items
 
     def values(self) -> list[T]:
-        """All of them, in the order of their declarations."""
+        """Everything that is declared, in the order of declaration."""
         self._load()
         return list(self._items.values())
 
@@ -149,5 +151,5 @@ class Registry(Declarations[type[T]], Generic[T]):
 
 
 def _origin(item: object) -> object:
-    """What two declarations of one thing share: where a class is written; other things must be equal."""
+    """The identity of a declared thing: module and name of a class; any other thing itself."""
     return (item.__module__, item.__qualname__) if isinstance(item, type) else item

@@ -75,15 +75,15 @@ def signature_of_increments(increments: Tensor, depth: int) -> Tensor:
     """
     d, count = increments.shape[1:]
     reuse = not (torch.is_grad_enabled() and increments.requires_grad)
-    rooms = [increments.new_empty(d**k, count) for k in range(1, depth)] if reuse else [None] * (depth - 1)
+    buffers = [increments.new_empty(d**k, count) for k in range(1, depth)] if reuse else [None] * (depth - 1)
     state = _straight(increments[0], depth)
     for z in increments[1:]:
         parts = [z / k for k in range(1, depth + 1)]  # parts[k - 1] = z / k
         for k in range(depth, 1, -1):  # from the top, because each level uses the lower ones before they change
-            inner = torch.add(parts[k - 1], state[0], out=rooms[0])
+            inner = torch.add(parts[k - 1], state[0], out=buffers[0])
             for j in range(1, k - 1):
-                inner = _outer(inner, parts[k - 1 - j], rooms[j])
-                inner = torch.add(inner, state[j], out=rooms[j])
+                inner = _outer(inner, parts[k - 1 - j], buffers[j])
+                inner = torch.add(inner, state[j], out=buffers[j])
             shaped = state[k - 1].view(-1, d, count)
             grown = torch.addcmul(shaped, inner[:, None], z, out=shaped if reuse else None)
             state[k - 1] = grown.view(-1, count)
@@ -109,21 +109,22 @@ def log_signature(paths: Tensor) -> Tensor:
 
 
 def _straight(z: Tensor, depth: int) -> list[Tensor]:
-    """Levels of one straight piece, z^{(x)k} / k!."""
+    """The levels z^{(x)k} / k!, k = 1..depth, of the signature of one straight piece z."""
     levels = [z.clone()]
     for k in range(2, depth + 1):
         levels.append(_outer(levels[-1], z / k, None))
     return levels
 
 
-def _outer(left: Tensor, right: Tensor, room: Tensor | None) -> Tensor:
-    """(a, paths) (x) (d, paths) -> (a d, paths)."""
+def _outer(left: Tensor, right: Tensor, buffer: Tensor | None) -> Tensor:
+    """The tensor product of (a, paths) and (d, paths) for each path, written into ``buffer`` if given: (a d, paths)."""
     shape = (left.shape[0], right.shape[0], right.shape[1])
-    out = torch.mul(left[:, None], right, out=None if room is None else room.view(shape))
+    out = torch.mul(left[:, None], right, out=None if buffer is None else buffer.view(shape))
     return out.view(-1, right.shape[1])
 
 
 def _check(paths: Tensor, depth: int) -> None:
+    """Raise an error unless the paths and the depth make sense."""
     if paths.ndim < 2 or not paths.is_floating_point():
         raise UserError(
             f"signature: expected real floating-point paths (.., length, channels), got {paths.dtype} of shape "
@@ -136,7 +137,7 @@ def _check(paths: Tensor, depth: int) -> None:
 
 
 def _pysiglib() -> Any:
-    """The module of pysiglib for torch, which the extra ``fast-sig`` brings."""
+    """The module of pysiglib for torch, which the extra ``fast-sig`` installs."""
     try:
         import pysiglib.torch_api as api
     except ImportError:

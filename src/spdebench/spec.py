@@ -2,7 +2,7 @@
 
 Values from Python, from JSON and from ``key=value`` arguments go through one strict decoder, so that ``"abc"`` for a
 number, an unknown key or a fraction for a count is a one-line error and never a silently different dataset. JSON from
-files goes through `loads`, which bounds what it may hold.
+files goes through `loads`, which limits its nesting and its numbers.
 
 A field may be renamed or added without changing any hash, by its metadata:
 
@@ -45,7 +45,7 @@ def _fields_of(cls: Any) -> dict[str, Any]:
 
 @functools.cache
 def keys_of(cls: Any) -> dict[str, str]:
-    """Field name -> its key in canonical JSON and in files, in declaration order."""
+    """The key of each field in canonical JSON and in files, by its name, in declaration order."""
     return {f.name: _key(f) for f in dataclasses.fields(cls) if f.init}
 
 
@@ -70,6 +70,7 @@ _SCALARS = frozenset((str, int, float, bool, type(None)))
 
 
 def _plain(value: Any) -> Any:
+    """Nested dataclasses as dictionaries; all other values unchanged."""
     if type(value) in _SCALARS:
         return value
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
@@ -108,6 +109,7 @@ def loads(text: str | bytes, *, allow_nan: bool = False) -> Any:
 
 
 def _no_key_twice(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """The object with these entries; ValueError if a key is repeated."""
     out = dict(pairs)
     if len(out) < len(pairs):
         raise ValueError("a key stands twice in one object")
@@ -150,6 +152,7 @@ def build(cls: type[T], values: Mapping[str, Any], label: str, *, stored: bool =
 
 
 def _from_file(cls: type, values: Mapping[str, Any], label: str) -> dict[str, Any]:
+    """The values of a file by field names, with the legacy values of fields that are newer than the file."""
     names = {key: name for name, key in keys_of(cls).items()}
     for key in values:
         if key not in names:
@@ -172,12 +175,12 @@ def full_names(cls: type, values: Mapping[str, Any], label: str) -> dict[str, An
 
 
 def renamed(cls: type) -> dict[str, str]:
-    """Old name -> new name of the fields that were renamed."""
+    """The new name of each renamed field, by its old name."""
     return {key: name for name, key in keys_of(cls).items() if key != name}
 
 
 def current_names(values: Mapping[str, Any], old: Mapping[str, str], label: str) -> dict[str, Any]:
-    """The values under the names of today; an old name is warned of, both names at once are an error."""
+    """The values under the current names; an old name gives a warning, both names at once are an error."""
     out: dict[str, Any] = {}
     for key, value in values.items():
         name = old.get(key, key)

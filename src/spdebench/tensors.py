@@ -27,8 +27,8 @@ from spdebench.spec import loads
 _ZIP = b"PK\x03\x04"  # the first bytes of a file of `torch.save`
 _DTYPES = "Double Float Half BFloat16 Long Int Short Char Byte Bool ComplexFloat ComplexDouble"
 _NAMES = {"torch._utils _rebuild_tensor_v2", "collections OrderedDict"} | {f"torch {t}Storage" for t in _DTYPES.split()}
-_PICKLE = 64 << 20  # bytes of a pickle that only names tensors and numbers
-_SMALL = 16 << 20  # bytes that a tensor may have in any old file: one that repeats its values is larger than they are
+_PICKLE = 64 << 20  # the most bytes of the pickle in an old file, which only names tensors and numbers
+_SMALL = 16 << 20  # bytes that a tensor may have in any old file, even if strides make it larger than the file
 
 
 def save(path: Path, content: Mapping[str, Any]) -> None:
@@ -47,7 +47,7 @@ def save(path: Path, content: Mapping[str, Any]) -> None:
 
 
 def load(path: Path) -> dict[str, Any]:
-    """What `save` wrote, on the host. ValueError: the file is damaged or not ours; OSError: it cannot be read."""
+    """The content that `save` wrote, on the host. ValueError: the file is damaged or not ours; OSError: no access."""
     check_regular(path)
     with path.open("rb") as file:
         start = file.read(len(_ZIP))
@@ -78,6 +78,7 @@ def _without_tensors(value: Any, path: str, tensors: dict[str, Tensor]) -> Any:
 
 
 def _filled(value: Any, tensors: dict[str, Tensor]) -> Any:
+    """The value with its references replaced by the tensors: the inverse of `_without_tensors`."""
     if isinstance(value, list):
         return [_filled(inner, tensors) for inner in value]
     if isinstance(value, dict) and "$tensor" in value:
@@ -89,6 +90,7 @@ def _filled(value: Any, tensors: dict[str, Tensor]) -> Any:
 
 
 def _checksum(text: str, tensors: dict[str, Tensor]) -> str:
+    """SHA-256 of the text and of the names, types, shapes and bytes of all tensors."""
     digest = hashlib.sha256(text.encode())
     for name, tensor in sorted(tensors.items()):
         digest.update(f"{name} {tensor.dtype} {tuple(tensor.shape)};".encode())
@@ -97,6 +99,7 @@ def _checksum(text: str, tensors: dict[str, Tensor]) -> str:
 
 
 def _load(path: Path) -> Any:
+    """The content of a safetensors file of ours."""
     with safe_open(path, framework="pt") as file:
         metadata = file.metadata() or {}
         tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118  (the file is no dictionary)
@@ -108,8 +111,11 @@ def _load(path: Path) -> Any:
 
 # --- files of earlier versions --------------------------------------------------------------------------------------
 def _load_zip(path: Path) -> Any:
-    """A file of `torch.save`. With weights_only it runs no code, but takes a file's word for the size of a storage and
-    lets it call a few constructors. So the archive is checked first, and then mapped: a storage ends with its file."""
+    """The content of a file of `torch.save`.
+
+    ``weights_only`` runs no code, but it trusts the sizes that a file states and calls a few constructors. Therefore
+    the archive is checked first and then mapped into memory, so that a tensor cannot be larger than the file.
+    """
     _check_archive(path)
     content = torch.load(path, map_location="cpu", weights_only=True, mmap=True)
     _check_sizes(content, max(path.stat().st_size, _SMALL))
@@ -117,7 +123,7 @@ def _load_zip(path: Path) -> Any:
 
 
 def _check_archive(path: Path) -> None:
-    """Nothing compressed, all checksums right, in the pickle only the names that a dictionary of tensors needs."""
+    """Refuse compressed entries, wrong checksums, and a pickle that names more than a dictionary of tensors needs."""
     with zipfile.ZipFile(path) as archive:
         entries = archive.infolist()
         if len({entry.filename for entry in entries}) < len(entries):
@@ -138,7 +144,7 @@ def _check_archive(path: Path) -> None:
 
 
 def _check_sizes(content: Any, limit: int) -> None:
-    """Refuse tensors whose strides make them larger than the file; lists may hold themselves."""
+    """Refuse tensors whose strides make them larger than the file; lists may contain themselves."""
     seen: set[int] = set()
     left = [content]
     while left:

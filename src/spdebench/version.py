@@ -20,25 +20,26 @@ def commit() -> str | None:
 
     The environment variable SPDEBENCH_COMMIT takes precedence, for sources that were copied without their repository.
     """
-    told = os.environ.get("SPDEBENCH_COMMIT", "")
-    if re.fullmatch(r"[0-9a-f]{7,64}\+?", told):
-        return told
-    here = Path(__file__).resolve().parent
+    given = os.environ.get("SPDEBENCH_COMMIT", "")
+    if re.fullmatch(r"[0-9a-f]{7,64}\+?", given):
+        return given
+    package = Path(__file__).resolve().parent
 
     def git(*args: str) -> str:
-        done = subprocess.run(["git", "-C", str(here), *args], capture_output=True, text=True, timeout=60, check=True)
+        command = ["git", "-C", str(package), *args]
+        done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=True)
         return done.stdout.strip()
 
     try:
         git("ls-files", "--error-unmatch", Path(__file__).name)  # fails if the repository is that of another project
-        changed = git("status", "--porcelain", "--untracked-files=no", "--", str(here))
+        changed = git("status", "--porcelain", "--untracked-files=no", "--", str(package))
         return git("rev-parse", "HEAD") + ("+" if changed else "")
     except (OSError, subprocess.SubprocessError):
         return None
 
 
 def made_with(device: str) -> dict[str, str]:
-    """Versions, machine and device: what the last bits of the data may depend on, besides the spec."""
+    """Versions, machine and device, on which the last bits of data may depend in addition to their spec."""
     import torch  # slow to import
 
     made = {
@@ -53,8 +54,10 @@ def made_with(device: str) -> dict[str, str]:
 
 
 def what_differs(made: Mapping[str, Any], now: Mapping[str, Any]) -> str:
-    """``spdebench 0.1.0 (now 0.2.0), device cuda (now cpu)``; empty if nothing differs but the instructions of the
-    processor, which the machines of a cluster need not share."""
+    """The differences as text: ``spdebench 0.1.0 (now 0.2.0), device cuda (now cpu)``; empty if there are none.
+
+    The instruction set ``cpu`` is not compared, because the machines of a cluster may differ in it.
+    """
     keys = [key for key in dict.fromkeys((*made, *now)) if key != "cpu" and made.get(key) != now.get(key)]
     return ", ".join(f"{key} {_short(made.get(key))} (now {_short(now.get(key))})" for key in keys)
 

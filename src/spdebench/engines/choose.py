@@ -55,10 +55,11 @@ def run(
 ) -> Generator[Result, None, None]:
     """Yield results of ``work(unit)`` as they arrive, the longest units first; each worker computes with one thread.
 
-    ``workers`` is the number of units at a time; by default one on this machine, and on a cluster what its resources
-    allow. If a worker is killed, its unit is run again. If that happens several times, ``lost`` makes the result of the
-    unit; without ``lost`` an error is raised when all other units are done. An error of ``work`` ends everything.
-    ``more`` is asked after each result for units that have become possible; they take their place in the order.
+    ``workers`` is the number of units at a time; by default one on this machine, and on a cluster as many as its
+    resources allow. If a worker is killed, its unit is run again. If that happens several times, ``lost`` makes the
+    result of the unit; without ``lost`` an error is raised when all other units are done. An error of ``work`` ends
+    everything. ``more`` is called after each result and returns units that have become possible; they are sorted into
+    the order.
     """
     chosen = check_engine(engine)
     check_workers(workers)
@@ -67,7 +68,7 @@ def run(
 
 
 class _NoResult:
-    """Stands for a missing result; holds the reason."""
+    """Replaces the result of a unit whose workers always died; ``reason`` says why."""
 
     def __init__(self, reason: str) -> None:
         self.reason = reason
@@ -81,13 +82,15 @@ def _collected(
     lost: Lost | None,
     more: More | None,
 ) -> Generator[Any, None, None]:
-    gone: list[str] = []
+    """The results of an engine; if units have no result, an error is raised at the end."""
+    reasons: list[str] = []
     if not units:
         return
     for result in engine(work, units, workers, lost or (lambda unit, reason: _NoResult(reason)), more):
         if isinstance(result, _NoResult):
-            gone.append(result.reason)
+            reasons.append(result.reason)
         else:
             yield result
-    if gone:
-        raise UserError(f"{gone[0]}{f', and {len(gone) - 1} more' if len(gone) > 1 else ''}; the rest is done and kept")
+    if reasons:
+        others = f", and {len(reasons) - 1} more" if len(reasons) > 1 else ""
+        raise UserError(f"{reasons[0]}{others}; the rest is done and kept")

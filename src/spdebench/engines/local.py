@@ -1,4 +1,4 @@
-"""Units of work in this process or in several processes on this machine, as many at a time as memory and GPUs hold."""
+"""Units of work in this process or in several processes on this machine, as many at a time as memory and GPUs allow."""
 
 from __future__ import annotations
 
@@ -40,6 +40,7 @@ def run(
 
 
 def _one_by_one(work: Callable[[Any], Any], units: Sequence[Pair], more: Callable[[], Sequence[Pair]]) -> Iterator[Any]:
+    """Run the units in this process, one after the other."""
     waiting = list(units)
     while waiting:
         yield work(waiting.pop(0)[0])
@@ -48,7 +49,7 @@ def _one_by_one(work: Callable[[Any], Any], units: Sequence[Pair], more: Callabl
 
 @dataclass
 class Room:
-    """The resources reserved for running units; `fits` tells whether another unit can start."""
+    """The resources reserved for running units; `fits` decides whether another unit can start."""
 
     workers: int
     memory: int | None  # bytes that were free at the start; None: unknown
@@ -67,6 +68,7 @@ class Room:
         del self.taken[place], self.ends[place]
 
     def fits(self, need: Need) -> bool:
+        """Whether a unit with this need can start while the others run."""
         if not self.taken:
             return True  # a unit may always run if no other does
         if len(self.taken) >= self.workers:
@@ -103,7 +105,7 @@ class Room:
 
 
 class _Pool:
-    """Units that wait, units that run, and how many workers have died on each."""
+    """A pool of worker processes: units that wait, units that run, and how many workers have died on each."""
 
     def __init__(
         self,
@@ -122,6 +124,7 @@ class _Pool:
         self.pool = self._new_pool()
 
     def _new_pool(self) -> ProcessPoolExecutor:
+        """Start worker processes with a pipe that ends them and memory for their heartbeats."""
         context = multiprocessing.get_context("spawn")
         stopped, self.stop = context.Pipe(duplex=False)  # closing `stop` ends the workers
         self.beats = context.Array("q", 2 * self.room.workers)
@@ -130,6 +133,7 @@ class _Pool:
         return ProcessPoolExecutor(self.room.workers, mp_context=context, initializer=worker.start, initargs=arguments)
 
     def results(self) -> Iterator[Any]:
+        """Run all units and yield their results as they arrive."""
         try:
             while self.waiting or self.flying:
                 self._start_what_fits()
@@ -148,14 +152,14 @@ class _Pool:
             self._shut_down()
 
     def _take(self, new: Sequence[Pair]) -> None:
-        """Units that have become possible, in their place among those that wait."""
+        """Add units that have become possible, in their order among those that wait."""
         if new:
             self.waiting += range(len(self.units), len(self.units) + len(new))
             self.units += new
             self.waiting.sort(key=lambda index: (self.units[index][1].rank, -self.units[index][1].seconds))
 
     def _shut_down(self) -> None:
-        """Wait until the workers have ended; those that have stopped are killed."""
+        """Wait until the workers have ended; those that hang are killed."""
         ended = threading.Event()
 
         def watch() -> None:
@@ -173,7 +177,7 @@ class _Pool:
         process was suspended together with its workers, they are not killed at once.
         """
         self.looked = time.monotonic()
-        counts = [int(number) for number in cast(Any, self.beats.get_obj())]  # without the lock, which one may hold
+        counts = [int(number) for number in cast(Any, self.beats.get_obj())]  # not locked: a hanging worker may have it
         for process, count in zip(counts[::2], counts[1::2], strict=True):
             if process:
                 last, silent = self.seen.get(process, (-1, 0))
@@ -183,6 +187,7 @@ class _Pool:
                         os.kill(process, signal.SIGKILL)
 
     def _start_what_fits(self) -> None:
+        """Start the units for which there is room; one whose workers died repeatedly runs while no other does."""
         waiting = [(index, self.units[index][1]) for index in self.waiting]
         for index, need in self.room.choose(waiting):
             exclusive = self.deaths[index] >= SHARED
@@ -199,6 +204,7 @@ class _Pool:
             self.waiting.remove(index)
 
     def _completed(self, done: set[Future[Any]]) -> Iterator[Any]:
+        """The results of units that have ended; those whose worker was killed are run again."""
         broken = False
         for future in done:
             index = self.flying.pop(future)
@@ -226,6 +232,7 @@ class _Pool:
         self.pool = self._new_pool()
 
     def _repeat(self, index: int) -> Iterator[Any]:
+        """Put a unit whose worker was killed back in the queue, or give it up after `ATTEMPTS` deaths."""
         self.deaths[index] += 1
         if self.deaths[index] < ATTEMPTS:
             self.waiting.insert(0, index)

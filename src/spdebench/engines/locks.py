@@ -24,7 +24,7 @@ _NO_LINK = getattr(os, "O_NOFOLLOW", 0)  # a symbolic link would lead out of the
 
 @contextmanager
 def locked(folder: Path, *, pause: float = 0.2, quiet: bool = False) -> Iterator[None]:
-    """Lock the folder inside the context. If another process has it, say so in a line (unless ``quiet``) and wait."""
+    """Lock the folder inside the context. If another process has it, warn in a line (unless ``quiet``) and wait."""
     path = folder / "lock"
     descriptor, tries = _opened(path), 0
     try:
@@ -34,7 +34,7 @@ def locked(folder: Path, *, pause: float = 0.2, quiet: bool = False) -> Iterator
                 descriptor = _opened(path)
                 continue
             tries += 1
-            if tries == 2 and not quiet:  # a process that only checks the lock holds it for an instant
+            if tries == 2 and not quiet:  # not at the first try: a process that only checks has the lock for an instant
                 warnings.warn(f"{folder.name} is in progress ({_holder(path)}); waiting for it", stacklevel=3)
             time.sleep(pause if tries > 1 else min(pause, 0.05))
         check_lock(descriptor, path)
@@ -48,6 +48,7 @@ def locked(folder: Path, *, pause: float = 0.2, quiet: bool = False) -> Iterator
 
 
 def _opened(path: Path) -> int:
+    """The descriptor of the lock file, which is created with its folder if it does not exist."""
     try:
         make_folder(path.parent)
         return os.open(path, os.O_RDWR | os.O_CREAT | os.O_NONBLOCK | _NO_LINK, 0o644)
@@ -85,6 +86,7 @@ def _note(descriptor: int, text: str) -> None:
 
 
 def _holder(path: Path) -> str:
+    """The process that has the lock, as text."""
     try:
         note = loads(read_bytes(path, 4096))
         return f"process {note['pid']} on {note['host']}"

@@ -37,7 +37,7 @@ def release(device: str) -> None:
 
 
 def is_out_of_memory(error: BaseException) -> bool:
-    """Whether an error says that memory is short: Python's own, torch's of a GPU, or torch's of the processor."""
+    """Whether an error means that memory ran out: that of Python, or those of torch for a GPU and for a CPU."""
     text = str(error)
     return (
         isinstance(error, MemoryError)
@@ -49,7 +49,7 @@ def is_out_of_memory(error: BaseException) -> bool:
 def free_memory() -> int | None:
     """Bytes that are free on the machine, or in the control group if that has fewer.
 
-    Where the system does not say what is free, the memory of the machine; None if that is unknown, too.
+    If the free memory is unknown, the memory of the machine; None if that is unknown, too.
     """
     available = _kibibytes("/proc/meminfo", "MemAvailable:")
     limits = [value for value in (available, _group_free()) if value is not None]
@@ -91,7 +91,7 @@ def _kibibytes(file: str, name: str) -> int | None:
 
 
 def _physical_memory() -> int | None:
-    """The memory of the machine in bytes; None if the system does not say."""
+    """The memory of the machine in bytes; None if it is unknown."""
     try:
         return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     except (AttributeError, ValueError, OSError):

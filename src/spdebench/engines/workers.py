@@ -54,12 +54,12 @@ def _beat(beats: Any, interval: float) -> None:
         beats[place] = os.getpid()
     counts = beats.get_obj()
     while True:
-        counts[place + 1] += 1  # without the lock, which a stopped worker might hold
+        counts[place + 1] += 1  # not locked: a stopped worker might have the lock
         time.sleep(interval)
 
 
 def call(work: Callable[[Any], Any], unit: Any) -> Any:
-    """``work(unit)``; if the worker is ended meanwhile, the unit first closes and removes what it has half written."""
+    """``work(unit)``; if the worker is ended meanwhile, the unit first removes its half-written files."""
     global _busy
     _busy = True
     try:

@@ -1,7 +1,7 @@
 """The classes of tables and figures: lists of numbers, each the mean of runs that anyone can repeat.
 
-A `Want` declares one number: dataset, inputs, model, metric and what differs from the paper's usual settings. A `Table`
-is wants with a title and notes; its cells are the wants with their runs (one per seed) and the published number.
+A `Want` declares one number: dataset, inputs, model, metric and settings that differ from the paper's usual ones. A
+`Table` has wants, a title and notes; its cells are the wants with their runs (one per seed) and the published number.
 """
 
 from __future__ import annotations
@@ -31,11 +31,11 @@ Edition = Literal["paper", "converged"]
 EDITIONS: tuple[Edition, ...] = ("paper", "converged")
 AnySpec = RunSpec | SolverSpec | LawRowSpec
 PILOT_EPOCHS = 100
-"""Epochs of a run that tries a learning rate."""
+"""The number of epochs of a run that tries a learning rate."""
 
 
 def third_party_models() -> list[str]:
-    """Registered models that are not the package's own; a table gets a row of them when asked (`Table.with_models`)."""
+    """Registered models of other packages and files; a table gets rows for them by `Table.with_models`."""
     return [name for name in MODELS if not MODELS[name].__module__.startswith("spdebench.")]
 
 
@@ -43,7 +43,7 @@ def third_party_models() -> list[str]:
 class Data:
     """A dataset: an equation with some fields given, and ``n`` samples of ``seed``.
 
-    With ``seen`` it stores the noise that this truncation keeps, and has ``members`` of the law of u given that.
+    With ``seen`` it stores the noise modes that this truncation keeps, and ``members`` of the law of u given these.
     """
 
     equation: str
@@ -54,7 +54,7 @@ class Data:
     members: int = 1
 
     def having(self, **fields: Any) -> Data:
-        """The same with other fields."""
+        """The same dataset with other fields of the equation."""
         return dataclasses.replace(self, fields=tuple(sorted((dict(self.fields) | fields).items())))
 
     def spec(self, edition: Edition = "paper") -> DatasetSpec:
@@ -73,11 +73,12 @@ def _from_json(text: str) -> DatasetSpec:
 
 
 def dataset_of(values: Mapping[str, Any]) -> DatasetSpec:
-    """The dataset whose `to_dict` this is; many runs share one, which is decoded once."""
+    """The dataset that `to_dict` turned into ``values``; many runs share a dataset, which is decoded once."""
     return _from_json(spec.canonical_json(values))
 
 
 def data(name: str, *, n: int = 1200, seed: int = 0, **fields: Any) -> Data:
+    """The dataset of the equation called ``name`` with these fields."""
     return Data(name, tuple(sorted(fields.items())), n, seed)
 
 
@@ -85,12 +86,12 @@ def data(name: str, *, n: int = 1200, seed: int = 0, **fields: Any) -> Data:
 class Want:
     """One number: ``metric`` of ``model`` on the test part of ``data`` (several: a mixture), or on ``test``.
 
-    ``published`` overrides columns of the published csv where the paper names things differently; None: the paper has
-    no such number. ``optional``: left out where the model cannot work with such data. ``ranked``: whether it may be the
-    best of its column. ``figure_data``: what the records of its runs hold in addition to scores (`figure_data.KINDS`),
-    because a figure shows it. ``learning_rates``: those among which validation chooses after `PILOT_EPOCHS` epochs of
-    seed 0; these pilots are runs with records of their own, and the choice is computed from their records. ``turn``:
-    runs of a lower turn are made before those of a higher one.
+    ``published`` overrides columns of the published csv if the paper uses other names; None: the paper has no such
+    number. ``optional``: left out if the model cannot work with the data. ``ranked``: whether it may be the best of its
+    column. ``figure_data``: data that a figure needs and the records of its runs contain in addition to scores
+    (`figure_data.KINDS`). ``learning_rates``: validation selects one of these after `PILOT_EPOCHS` epochs with seed 0;
+    these pilots are runs with records of their own, from which the choice is computed. ``turn``: runs with a lower turn
+    are made before those with a higher one.
     """
 
     group: str
@@ -113,6 +114,7 @@ class Want:
     turn: int = 0
 
     def task_spec(self, edition: Edition) -> TaskSpec:
+        """The task: the paper's sub-sampling for the equation unless ``task`` has another."""
         fields = {"inputs": self.inputs, **subsampling(self.data[0].spec(edition).equation), **self.task}
         return TaskSpec(**fields)
 
@@ -122,13 +124,14 @@ class Want:
         return {}
 
     def _once(self, key: Any, compute: Callable[[], T]) -> T:
+        """The cached value of ``key``, computed when first asked for."""
         if key not in self._known:
             self._known[key] = compute()
         found: T = self._known[key]
         return found
 
     def supported(self, edition: Edition) -> bool:
-        """False for an optional row whose model cannot work with the data, or not with those of ``test``."""
+        """False for an optional row whose model cannot work with the data or with those of ``test``."""
         return self._once(edition, lambda: self._supported(edition))
 
     def _supported(self, edition: Edition) -> bool:
@@ -145,7 +148,7 @@ class Want:
         return MODELS[self.model].predicts_on(shifted, setting)
 
     def runs(self, seeds: int, edition: Edition) -> tuple[AnySpec, ...]:
-        """One run per seed; what does not depend on a seed (solver, baselines) runs once."""
+        """One run per seed; rows that do not depend on a seed (solver, baselines) have one run."""
         return self._once((seeds, edition), lambda: self._runs(seeds, edition))
 
     def _runs(self, seeds: int, edition: Edition) -> tuple[AnySpec, ...]:
@@ -159,10 +162,11 @@ class Want:
         return tuple(dataclasses.replace(first, options={**first.options, "seed": seed}) for seed in range(count))
 
     def pilots(self, edition: Edition) -> dict[float, RunSpec]:
-        """Learning rate -> the short run that tries it; empty where none is to be chosen."""
-        return {rate: self._with(edition, learning_rate=rate, epochs=PILOT_EPOCHS) for rate in self.learning_rates}
+        """The short run that tries each learning rate; empty if none is to be chosen."""
+        return {rate: self._run_with(edition, learning_rate=rate, epochs=PILOT_EPOCHS) for rate in self.learning_rates}
 
-    def _with(self, edition: Edition, **options: Any) -> RunSpec:
+    def _run_with(self, edition: Edition, **options: Any) -> RunSpec:
+        """The run of seed 0 with other training options."""
         (run,) = dataclasses.replace(self, options={**self.options, **options}, learning_rates=()).runs(1, edition)
         assert isinstance(run, RunSpec)
         return run
@@ -177,6 +181,7 @@ class Want:
         return dataclasses.replace(self, options={**self.options, "learning_rate": best}), ()
 
     def _run(self, task: dict[str, Any], edition: Edition) -> RunSpec:
+        """The run of seed 0, planned once for all cells that share it."""
         key = (self.model, self.data, edition, spec.canonical_json([task, dict(self.config), dict(self.options)]))
         if key not in _PLANNED:
             datasets = [d.spec(edition) for d in self.data]
@@ -184,7 +189,7 @@ class Want:
         return _PLANNED[key]
 
     def for_model(self, name: str) -> Want:
-        """The same number of another model: its recommended configuration, the training options of this number.
+        """The same number for another model, with its recommended configuration and the training options of this one.
 
         It is left out if the model does not support the data.
         """
@@ -200,7 +205,7 @@ class Want:
 
 
 def _validation(record: Record) -> float:
-    """The best validation error of a run; infinite where there is none."""
+    """The best validation error of a run; infinite if there is none."""
     return math.inf if record.val is None or math.isnan(record.val) else record.val
 
 
@@ -213,8 +218,8 @@ class Cell:
     """One number of a table: its place, the runs whose mean it is, and the published number.
 
     ``part`` is ``test`` or the label of a shift, whose dataset is ``shift``. ``published_keys`` are lines of the csv.
-    ``pilots`` are runs without a record that choose the learning rate; until they are made ``runs`` have that of the
-    want. ``members``: how many members its datasets of laws have.
+    ``pilots`` are the missing runs that choose the learning rate; until they are made, ``runs`` have that of the want.
+    ``members``: how many members its datasets of laws have.
     """
 
     table: str
@@ -243,7 +248,7 @@ class Cell:
 
     @property
     def label(self) -> str:
-        """For messages, and for ``--only``."""
+        """Group, row and column as text, for messages and for ``--only``."""
         return ", ".join(word for word in (self.group, self.row, self.column) if word)
 
 
@@ -251,8 +256,8 @@ class Cell:
 class Table:
     """A table or figure. ``source`` is its label in the paper; ``draw`` are the commands that draw it.
 
-    ``leaderboard``: a campaign with a budget values each of its cells like a published number. ``edition``: the only
-    edition of its data, where it has one.
+    ``leaderboard``: a campaign with a budget gives each of its cells the value of a published number. ``edition``: the
+    edition of its data if it exists in one edition only.
     """
 
     name: str
@@ -268,7 +273,7 @@ class Table:
     def cells(self, seeds: int = 3, edition: Edition = "paper", records: Records | None = None) -> list[Cell]:
         """The wants with their runs, in order; a number that the paper prints twice belongs to two cells.
 
-        From the ``records`` follow the learning rates that pilots have chosen.
+        ``records`` determine the learning rates that pilots have chosen.
         """
         if seeds < 1:
             raise UserError(f"seeds must be at least 1, got {seeds}")
@@ -278,25 +283,26 @@ class Table:
         return [self._cell(want, seeds, edition, used, known) for want in self.wants if want.supported(edition)]
 
     def with_models(self, names: Iterable[str]) -> Table:
-        """The table with a row of each of these models in every group, where the model can work with the data.
+        """The table with a row for each of these models in every group whose data the model supports.
 
-        The rows stand before those of baselines and solver; the paper has no numbers for them.
+        The rows come before those of baselines and solver; the paper has no numbers for them.
         """
-        have = {w.model for w in self.wants}
-        new = [name for name in names if name not in have]
+        present = {w.model for w in self.wants}
+        new = [name for name in names if name not in present]
         if not new:
             return self
         out: list[Want] = []
         for group in dict.fromkeys(w.group for w in self.wants):
-            here = [w for w in self.wants if w.group == group]
-            learned = [w for w in here if w.model in MODELS and MODELS[w.model].trainable]
+            members = [w for w in self.wants if w.group == group]
+            learned = [w for w in members if w.model in MODELS and MODELS[w.model].trainable]
             first = {w.column: w for w in reversed(learned)}
             columns = [first[c] for c in dict.fromkeys(w.column for w in learned)]
             rows = [w.for_model(name) for name in new for w in columns]
-            out += [*learned, *rows, *(w for w in here if w not in learned)]
+            out += [*learned, *rows, *(w for w in members if w not in learned)]
         return dataclasses.replace(self, wants=tuple(out))
 
     def _cell(self, want: Want, seeds: int, edition: Edition, used: dict[int, int], records: Records) -> Cell:
+        """The cell of a want; ``used`` counts how often each line of the csv is used already."""
         want, pilots = want.tuned(edition, records)
         numbers = () if want.published is None else published.find(self.source, want.columns())
         number = min(numbers, key=lambda n: (used.get(n.line, 0), n.line), default=None)

@@ -1,4 +1,4 @@
-"""All tables and figures: the paper's, and those that `register_table` adds from a file or a package of one's own."""
+"""All tables and figures: those of the paper, and those that users add with `register_table`."""
 
 from __future__ import annotations
 
@@ -16,7 +16,8 @@ class TableCatalogue(Declarations[Table]):
 
 
 def _builtin() -> None:
-    from spdebench.paper.figures import PAPER_FIGURES  # the first look at a table declares them, not an import
+    """Declare the tables and figures of this package."""
+    from spdebench.paper.figures import PAPER_FIGURES  # imported only when a table is first looked up
     from spdebench.paper.tables import PAPER_TABLES
 
     for each in (*PAPER_TABLES, *PAPER_FIGURES):

@@ -17,8 +17,8 @@ from importlib import resources
 from spdebench.paper.base import Cell
 from spdebench.paper.fill import Entry, Filled
 
-DEVIATIONS = 2.0  # published standard deviations that ours may lie above the published mean
-FAR = 0.25  # of the published mean; a number below that is explained as well
+DEVIATIONS = 2.0  # our number may exceed the published mean by this many published standard deviations
+FAR = 0.25  # a number below this fraction of the published mean needs an explanation as well
 KEYS = ("table", "group", "row", "column", "model", "metric")
 """Fields of a cell that an explanation may name."""
 VERDICTS = ("Unexplained", "Explained in part", "Explained")
@@ -51,7 +51,7 @@ class PublishedComparison:
 
     @property
     def limit(self) -> float:
-        """Published mean + 2 s.d.; the mean where no s.d. is printed."""
+        """The published mean + 2 s.d.; the mean alone if no s.d. is printed."""
         cell = self.entry.cell
         return (cell.published or 0.0) + DEVIATIONS * (cell.published_std or 0.0)
 
@@ -61,19 +61,19 @@ class PublishedComparison:
 
     @property
     def above(self) -> bool:
-        """Whether ours lies above the limit; a number that is not finite does."""
+        """Whether our number is above the limit or not finite."""
         mean = self.entry.mean
         return self.compared and (mean is None or not math.isfinite(mean) or mean > self.limit)
 
     @property
     def far_below(self) -> bool:
-        """Whether ours is so far below the published number that it needs an explanation."""
+        """Whether our number is so far below the published one that it needs an explanation."""
         mean, cell = self.entry.mean, self.entry.cell
         return self.compared and mean is not None and mean < FAR * (cell.published or 0.0)
 
     @property
     def verdict(self) -> str:
-        """One of `VERDICTS`, for a number that lies above or far below."""
+        """One of `VERDICTS`, for a number that is above or far below the published one."""
         return VERDICTS[0 if self.explanation is None else 1 if self.explanation.partly else 2]
 
 
@@ -97,12 +97,12 @@ def parse(text: str) -> tuple[Explanation, ...]:
 
 @cache
 def explanations() -> tuple[Explanation, ...]:
-    """Those of this package."""
+    """The explanations in `explanations.toml`."""
     return parse((resources.files("spdebench.paper") / "explanations.toml").read_text(encoding="utf-8"))
 
 
 def comparisons(filled: Filled, known: Iterable[Explanation] | None = None) -> list[PublishedComparison]:
-    """One for each published number of a table that has a run; the first explanation that fits is taken."""
+    """A comparison for each published number of a table that has a run, with the first explanation that applies."""
     every = explanations() if known is None else tuple(known)
     out = [PublishedComparison(e, None) for e in filled.entries if e.cell.published_keys and e.values]
     return [dataclasses.replace(s, explanation=_reason(s, every)) if s.above or s.far_below else s for s in out]

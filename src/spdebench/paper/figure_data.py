@@ -1,5 +1,4 @@
-"""Computes the data that a record holds in addition to scores, because a figure of the paper needs them
-(`records.FigureData`).
+"""Computes the data of a record that figures of the paper need in addition to scores (`records.FigureData`).
 
   moments   1-D: mean and variance over the test part at the frames T/2 and T, predicted and true
   log       training and validation loss by epoch, thinned
@@ -55,7 +54,7 @@ def moments(run: Run, test: ReadTestPart) -> MomentData:
 
 
 def _curves(u: NDArray[np.floating[Any]]) -> MomentCurves:
-    """u (N F X) -> mean and variance, one curve per frame."""
+    """Mean and variance over samples of u (N F X), one curve per frame."""
     values = u.astype(np.float64)
     mean, variance = (
         tuple(tuple(rounded(x) for x in line) for line in lines.tolist())
@@ -65,9 +64,9 @@ def _curves(u: NDArray[np.floating[Any]]) -> MomentCurves:
 
 
 def log(run: Run, test: ReadTestPart) -> LossLog:
-    """epoch, train and val of at most 60 epochs, evenly spread, the first, the last and the best among them.
+    """Training and validation loss of at most 60 epochs, evenly spread, including the first, the last and the best.
 
-    val is the relative L2 error whatever the loss is; train is the loss.
+    The validation loss is the relative L2 error for every training loss.
     """
     lines = run.log
     chosen = {round(k) for k in np.linspace(0, len(lines) - 1, min(len(lines), EPOCHS - 1))} if lines else set()
@@ -79,7 +78,7 @@ def log(run: Run, test: ReadTestPart) -> LossLog:
 
 @dataclass(frozen=True)
 class FigureDataKind:
-    """How one kind is computed from a finished run, and whether of every seed or of the first only."""
+    """The function that computes one kind of data from a finished run, and whether for every seed or only the first."""
 
     make: Callable[[Run, ReadTestPart], Any]
     every_seed: bool
@@ -93,12 +92,12 @@ KINDS: Mapping[str, FigureDataKind] = {
 
 
 def wanted(names: Sequence[str], place: int) -> list[str]:
-    """The kinds that are recorded of the run at this place among a cell's seeds."""
+    """The kinds that are recorded for the run at this place among the seeds of a cell."""
     return [name for name in names if KINDS[name].every_seed or place == 0]
 
 
 def add_figure_data(run: Run, names: Sequence[str], test: ReadTestPart) -> None:
-    """Add figure data to the record in a finished run's folder; what it has already stays."""
+    """Add figure data to the record in a finished run's folder; existing data stay as they are."""
     made = {name: KINDS[name].make(run, test) for name in names if name not in run.record.figure_data.names}
     if made:
         with locked(Path(run.path)):

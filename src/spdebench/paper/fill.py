@@ -37,10 +37,10 @@ Place = tuple[str, str]
 
 @dataclass(frozen=True)
 class Entry:
-    """A cell, the records of its finished runs, their mean over seeds, and how to get what is missing.
+    """A cell, the records of its finished runs, their mean over seeds, and the command that makes the missing runs.
 
     ``samples``: the metric of each test sample, averaged over seeds; None for a metric without such values.
-    ``no_number``: shown where finished runs have no number.
+    ``no_number``: text that is shown if finished runs have no number.
     """
 
     cell: Cell
@@ -77,12 +77,12 @@ class Entry:
 
     @property
     def ratio(self) -> float | None:
-        """Our mean / the published one."""
+        """Our mean divided by the published one."""
         return ratio(self.mean, self.cell.published)
 
     @property
     def inference_ms(self) -> float | None:
-        """Median over the runs; None for distances between solutions, which take no time of inference."""
+        """The median over the runs; None for distances between solutions, which have no inference time."""
         return None if self.cell.part in (FINER, INDEPENDENT, FLOOR) else median(r.inference_ms for r in self.records)
 
     @property
@@ -92,7 +92,7 @@ class Entry:
 
 @dataclass(frozen=True)
 class ColumnNumbers:
-    """Floor, nonlinearity and identifiability of the problem of a column; None where there is no run."""
+    """Floor, nonlinearity and identifiability of the problem of a column; each None if there is no run."""
 
     floor: float | None = None
     nonlinearity: float | None = None
@@ -101,7 +101,7 @@ class ColumnNumbers:
 
 @dataclass(frozen=True)
 class Group:
-    """Entries of one group of a table, by row and column. ``rows`` leave out the floor, which `numbers` gives."""
+    """Entries of one group of a table, by row and column. ``rows`` does not contain the floor, see `numbers`."""
 
     name: str
     rows: tuple[str, ...]
@@ -116,13 +116,13 @@ class Group:
 
     def numbers(self, column: str) -> ColumnNumbers:
         """The three numbers of the column's problem, from the rows of the solver, `linear` and `step`."""
-        here = [e for (_, c), e in self.entries.items() if c == column and e.cell.metric == MAIN]
+        errors = [e for (_, c), e in self.entries.items() if c == column and e.cell.metric == MAIN]
 
         def first(part: str, model: str, kernel: str | None = None) -> float | None:
-            found = (e for e in here if e.cell.part == part and e.cell.model == model and _kernel(e) == kernel)
+            found = (e for e in errors if e.cell.part == part and e.cell.model == model and _kernel(e) == kernel)
             return next((e.mean for e in found if e.mean is not None), None)
 
-        tested = next((e.cell.part for e in here if e.cell.model != SOLVER), TEST)
+        tested = next((e.cell.part for e in errors if e.cell.model != SOLVER), TEST)
         return ColumnNumbers(first(FLOOR, SOLVER), first(tested, "linear", "exact"), first(tested, "step"))
 
     def at_floor(self, entry: Entry) -> bool:
@@ -168,7 +168,7 @@ class Filled:
         return sum(1 for e in self.entries if e.values)
 
     def missing(self) -> dict[str, list[Entry]]:
-        """Command -> the entries that it fills."""
+        """The entries with missing runs, by the command that makes these."""
         found: dict[str, list[Entry]] = {}
         for entry in self.entries:
             if entry.missing:
@@ -177,7 +177,7 @@ class Filled:
 
 
 def fill(table: Table, records: Records, seeds: int = 3, edition: Edition = "paper") -> Filled:
-    """Every cell of the table with what the records know of it, and rows of third-party models that have records."""
+    """The table with the numbers of all its cells from the records, and rows of third-party models with records."""
     own = {w.model for w in table.wants}
     recorded = {r.model for r in records.values()}.intersection(third_party_models()) - own
     cells = table.with_models(sorted(recorded)).cells(seeds, edition, records)
@@ -202,6 +202,7 @@ def fill(table: Table, records: Records, seeds: int = 3, edition: Edition = "pap
 
 
 def _notes(table: Table, entries: tuple[Entry, ...]) -> tuple[str, ...]:
+    """The notes of a table, a note on aliasing, and those of `NOTES` for its rows."""
     rows = {"", *(e.cell.row for e in entries)} if entries else set()
     return (*table.notes, *_aliasing(entries), *(note for row, note in NOTES.items() if row in rows))
 
@@ -228,7 +229,7 @@ def _aliases(dataset: DatasetSpec) -> bool:
 
 
 def narrowed(filled: Filled, keep: Callable[[Cell], bool]) -> Filled:
-    """Some cells of a table; the best of a column is still that of the whole table."""
+    """The table with only the cells that ``keep`` accepts; the best of a column is still that of the whole table."""
     entries = tuple(e for e in filled.entries if keep(e.cell))
     groups = _groups(entries)
     rows = {(e.cell.group, e.cell.column, e.cell.row) for e in entries}
@@ -238,6 +239,7 @@ def narrowed(filled: Filled, keep: Callable[[Cell], bool]) -> Filled:
 
 
 def _entry(cell: Cell, records: Records, seeds: int, edition: Edition) -> Entry:
+    """The cell with its numbers from the records."""
     known = [] if cell.pilots else [records[run.digest] for run in cell.runs if run.digest in records]
     values = {r.digest: _value(r, cell) for r in known}
     found = tuple(r for r in known if values[r.digest] is not None)
@@ -251,13 +253,14 @@ def _entry(cell: Cell, records: Records, seeds: int, edition: Edition) -> Entry:
 
 
 def _value(record: Record, cell: Cell) -> float | None:
+    """The number of a cell in a record; for skill the energy score, from which it is computed later."""
     if cell.part == FLOOR:
         return floor_of(record)
     return record.value(ENERGY_SCORE if cell.metric == SKILL else cell.metric, cell.part)
 
 
 def _kernel(entry: Entry) -> str | None:
-    """The kernel that a regression was given; None for models without one."""
+    """The kernel of a model's configuration; None for models without one."""
     config = getattr(entry.cell.runs[0], "config", {})
     return None if entry.cell.model == SOLVER else config.get("kernel")
 
@@ -274,12 +277,13 @@ def _groups(entries: tuple[Entry, ...]) -> tuple[Group, ...]:
 
 
 def _group(name: str, entries: tuple[Entry, ...]) -> Group:
-    here = [e for e in entries if e.cell.group == name]
+    """The group called ``name``, with rows and columns in the order of its entries."""
+    members = [e for e in entries if e.cell.group == name]
     return Group(
         name,
-        tuple(dict.fromkeys(e.cell.row for e in here if e.cell.part != FLOOR)),
-        tuple(dict.fromkeys(e.cell.column for e in here)),
-        {(e.cell.row, e.cell.column): e for e in here},
+        tuple(dict.fromkeys(e.cell.row for e in members if e.cell.part != FLOOR)),
+        tuple(dict.fromkeys(e.cell.column for e in members)),
+        {(e.cell.row, e.cell.column): e for e in members},
     )
 
 

@@ -22,7 +22,7 @@ from spdebench.tasks import TASK_TEXT, Inputs
 from spdebench.training.solver_row import SOLVER
 
 Models = Mapping[Inputs, tuple[str, ...]]
-"""Models that a table has, by task."""
+"""The models of a table, by task."""
 
 PAPER_TASK: Mapping[str, Any] = {"split": "70:15:15"}
 """The split of every table of the paper, by one permutation of all samples; committed runs were made with it."""
@@ -86,12 +86,12 @@ def want(model: str, data: Data, inputs: Inputs, **fields: Any) -> Want:
 
 
 def has_kernel(model: str) -> bool:
-    """Whether the model integrates with a kernel that may be that of the scheme which made the data."""
+    """Whether the model's configuration has a kernel, which may be that of the scheme that generated the data."""
     return "kernel" in spec.fields_of(MODELS[model].config_class)
 
 
 def baselines() -> list[str]:
-    """The package's models without training, but for `climatology`, whose point prediction is that of `mean`."""
+    """The package's models without training, except `climatology`, whose point prediction is that of `mean`."""
     ours = (m for m in MODELS.values() if m.__module__.startswith("spdebench."))
     return [m.name for m in ours if not m.trainable and m is not Climatology]
 
@@ -104,7 +104,7 @@ def reference_rows(like: Want) -> list[Want]:
     timed_only = like.metric == "inference_ms"
     rows = [] if timed_only else [row for name in baselines() for row in _baseline_rows(name, plain)]
     if like.test is not None and like.test.seed != like.data[0].seed:
-        return rows  # on fresh samples; the solver is compared on the dataset's own
+        return rows  # the test has new samples; the solver is compared on the samples of the dataset only
     solver = dataclasses.replace(plain, model=SOLVER, data=(like.test or like.data[0],), part=TEST, test=None)
     rows.append(dataclasses.replace(solver, row=SOLVER))
     if like.metric == MAIN:
@@ -117,7 +117,7 @@ def reference_rows(like: Want) -> list[Want]:
 
 
 def _baseline_rows(name: str, plain: Want) -> list[Want]:
-    """One row, or two where the model may have the kernel of the equation or that of the scheme."""
+    """One row; two for a model with a kernel: with that of the equation and with that of the scheme."""
     if not has_kernel(name):
         return [dataclasses.replace(plain, model=name, row=title(name))]
     exact = dataclasses.replace(plain, model=name, row=title(name), config={"kernel": "exact"})
@@ -131,11 +131,11 @@ def with_reference_rows(wants: Sequence[Want]) -> tuple[Want, ...]:
     order = [*known, *(name + GENERATORS for name in known), *last]
     out: list[Want] = []
     for group in dict.fromkeys(w.group for w in wants):
-        here = [w for w in wants if w.group == group]
-        first = {w.column: w for w in reversed(here)}
-        columns = [first[c] for c in dict.fromkeys(w.column for w in here)]
+        members = [w for w in wants if w.group == group]
+        first = {w.column: w for w in reversed(members)}
+        columns = [first[c] for c in dict.fromkeys(w.column for w in members)]
         extra = [row for w in columns for row in reference_rows(w)]
-        out += here + sorted(extra, key=lambda w: order.index(w.row))
+        out += members + sorted(extra, key=lambda w: order.index(w.row))
     return tuple(out)
 
 
@@ -148,7 +148,7 @@ def by_truncation(
     published: Mapping[str, str] | None = {},
     columns: Sequence[int] = J,
 ) -> tuple[Want, ...]:
-    """Relative L2 of models (rows) at truncations J (columns), a group for each task."""
+    """The relative L2 error of models (rows) at truncations J (columns), one group for each task."""
     return tuple(
         want(
             model,

@@ -13,10 +13,10 @@ from spdebench.models import MODELS
 from spdebench.tasks import TASK_TEXT, Inputs
 
 COLUMNS = ("equation", "boundary", "noise", "sigma", "task", "J", "train_set", "test_set", "model", "metric")
-"""Columns that, with the table, name a number."""
+"""The columns that identify a number within a table."""
 
 METRICS = {"w12_paper": "w12", "inference_ms": "time_ms", "val": "val_rel_l2"}
-"""Our name of a metric -> the csv's, where they differ."""
+"""The name of a metric in the csv, by our name, if they differ."""
 
 
 def title(model: str) -> str:
@@ -37,7 +37,7 @@ class Published:
 
 @cache
 def numbers() -> tuple[Published, ...]:
-    """All of them, in the order of the file."""
+    """All published numbers, in the order of the file."""
     text = (resources.files("spdebench.paper") / "published.csv").read_text(encoding="utf-8")
     return tuple(
         Published(
@@ -53,6 +53,7 @@ def numbers() -> tuple[Published, ...]:
 
 @cache
 def _index() -> dict[tuple[str, ...], tuple[Published, ...]]:
+    """The published numbers by table and columns."""
     found: dict[tuple[str, ...], tuple[Published, ...]] = {}
     for number in numbers():
         key = (number.table, *(number.columns[c] for c in COLUMNS))
@@ -61,7 +62,7 @@ def _index() -> dict[tuple[str, ...], tuple[Published, ...]]:
 
 
 def find(table: str, columns: Mapping[str, str]) -> tuple[Published, ...]:
-    """The numbers of a table with these columns; two where the paper prints one number twice."""
+    """The numbers of a table with these columns; two if the paper prints a number twice."""
     return _index().get((table, *(columns[c] for c in COLUMNS)), ())
 
 

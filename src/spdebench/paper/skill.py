@@ -31,11 +31,11 @@ NO_SKILL = "none"
 
 
 def with_skill(entries: Sequence[Entry]) -> tuple[Entry, ...]:
-    """The entries; those whose metric is skill have their energy score as value and get the skill of it.
+    """The entries; in those whose metric is skill, the energy score is replaced by the skill.
 
-    The references are rows of the same group. Where the ensemble has no row the true law is a point, which scores 0.
-    Until both references have a record there is no skill, nor where they differ by less than 1 %: the climatology is
-    then the law, and nothing can be better.
+    The references are rows of the same group. If the ensemble has no row, the true law is a point, which scores 0.
+    There is no skill until both references have a record, nor if they differ by less than 1 %: then no law can be
+    clearly better than the climatology.
     """
     own = (e for e in entries if e.cell.metric == ENERGY_SCORE and e.cell.part == TEST)
     score = {(e.cell.group, e.cell.model): e for e in own}
@@ -69,7 +69,7 @@ def skill_interval(climatology: Entry, model: Entry, independent: Entry | None) 
 
 
 def _skill(ends: tuple[float | None, float | None], value: float) -> float | None:
-    """The skill of an energy score between the two references; None where there is none."""
+    """The skill of an energy score between the two references; None if it is not defined."""
     climate, ensemble = ends
     if climate is None or ensemble is None or climate - ensemble < LEAST_GAP * climate:
         return None

@@ -18,7 +18,7 @@ _NON_FINITE = ("inf", "-inf", "nan")
 
 
 def encode(value: Any) -> Any:
-    """A value as JSON has it: fields that differ from their defaults; "inf", "-inf" and "nan" for such numbers."""
+    """A value for JSON: of dataclasses the fields that differ from their defaults; "inf", "-inf", "nan" as text."""
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
         pairs = ((f.name, getattr(value, f.name), _default(f)) for f in dataclasses.fields(value))
         return {name: encode(entry) for name, entry, default in pairs if entry != default}
@@ -61,7 +61,7 @@ def decode(hint: Any, value: Any, where: str) -> Any:
     if origin is tuple:
         entries = _expected(value, list, "a list", where)
         if inner[0] is float and all(type(entry) is float for entry in entries):
-            return tuple(entries)  # most of a record
+            return tuple(entries)  # a shortcut for the largest part of a record
         return tuple(decode(inner[0], entry, where) for entry in entries)
     if hint is float:
         return _number(value, where)
@@ -72,7 +72,7 @@ def decode(hint: Any, value: Any, where: str) -> Any:
 
 
 def _number(value: Any, where: str) -> float:
-    """A number; null and the words of `encode` stand for those that JSON lacks."""
+    """A number; null means NaN, and the words of `encode` mean infinite numbers and NaN."""
     if value is None or (isinstance(value, str) and value in _NON_FINITE):
         return float(value or "nan")
     if isinstance(value, bool) or not isinstance(value, int | float):
@@ -84,6 +84,7 @@ def _number(value: Any, where: str) -> float:
 
 
 def _expected(value: Any, kind: type[T], called: str, where: str) -> T:
+    """The value, if it has this type; otherwise an error that names the field."""
     if not isinstance(value, kind):
         raise UserError(f"{where} must be {called}, got {shown(value)}")
     return value

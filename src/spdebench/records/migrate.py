@@ -15,7 +15,7 @@ RENAMED = {"alone": "exclusive_timing", "beside": "shared_device", "kept": "figu
 
 
 def migrated(values: Mapping[str, Any], version: int) -> dict[str, Any]:
-    """The fields as ``version`` writes them; a version that is not known is a `UserError`."""
+    """The fields under the names of ``version``; an unknown version is a `UserError`."""
     found = values.get("version")
     if found == version and not isinstance(found, bool):
         return dict(values)
@@ -33,8 +33,9 @@ def migrated(values: Mapping[str, Any], version: int) -> dict[str, Any]:
 
 
 def _shift(scored: Any) -> Any:
+    """The scores of a shift with ``datasets`` as a list instead of ``dataset``."""
     if not isinstance(scored, dict) or "dataset" not in scored:
         return scored
     dataset = scored["dataset"]
-    rest = {key: value for key, value in scored.items() if key != "dataset"}
-    return rest | {"datasets": dataset if isinstance(dataset, list) else [dataset]}
+    others = {key: value for key, value in scored.items() if key != "dataset"}
+    return others | {"datasets": dataset if isinstance(dataset, list) else [dataset]}

@@ -1,7 +1,7 @@
-"""The record of one run as a typed value: what ran, what it scored, how long it took, and where.
+"""The record of one run as a typed value: its spec, its scores, its times, and the machine and versions that made it.
 
-`Record.to_dict` gives the written form (version 2). `Record.from_dict` is the only reader: it takes versions 1 and 2,
-and refuses anything else with one line that names the field.
+`Record.to_dict` returns the written form (version 2). `Record.from_dict` is the only reader: it accepts versions 1 and
+2, and refuses anything else with one line that names the field.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class MetricValue:
 
 @dataclass(frozen=True)
 class PartScores:
-    """Scores on some samples, and the metrics of single samples. ``datasets``, ``part`` and ``n`` say which samples."""
+    """Scores on some samples, and metrics of single samples; ``datasets``, ``part`` and ``n`` identify the samples."""
 
     scores: Mapping[str, MetricValue] = field(default_factory=dict)
     samples: Mapping[str, tuple[float, ...]] = field(default_factory=dict)
@@ -51,7 +51,7 @@ class PartScores:
 class Provenance:
     """Versions, device, machine, commit (with a + if files had changed) and start of a run; None: not recorded.
 
-    ``resumed``: how the versions or devices differed that had begun a run which was continued all the same.
+    ``resumed``: for a run that was continued with other versions or on another device, the differences as text.
     """
 
     spdebench: str | None = None
@@ -114,14 +114,14 @@ class FigureData:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """The kinds that this holds."""
+        """The names of the kinds of data that are present."""
         return tuple(f.name for f in dataclasses.fields(self) if getattr(self, f.name) is not None)
 
     def only(self, names: Iterable[str]) -> FigureData:
         return FigureData(**{name: getattr(self, name) for name in names})
 
     def filled_from(self, other: FigureData) -> FigureData:
-        """This data, completed by what only ``other`` holds."""
+        """This data, with the kinds added that only ``other`` has."""
         missing = [name for name in other.names if name not in self.names]
         return dataclasses.replace(self, **{name: getattr(other, name) for name in missing})
 
@@ -188,7 +188,7 @@ class Record:
 
     @property
     def equation(self) -> str:
-        """Name of the (first) dataset's equation; ``imported`` where the data do not say it."""
+        """The name of the (first) dataset's equation; ``imported`` if it is not known."""
         return str(self.datasets[0].get("equation") or "imported")
 
     @property
@@ -199,7 +199,10 @@ class Record:
 
     # --- later additions ------------------------------------------------------------------------------------------
     def addition_to(self, known: Record) -> Addition | None:
-        """What this record adds to ``known``, another record of the same run; None if it adds nothing."""
+        """The scores, figure data and exclusive time that ``known``, another record of this run, does not have.
+
+        None if there are none.
+        """
         shifts = {label: scored for label, scored in self.shifts.items() if label not in known.shifts}
         figure_data = self.figure_data.only(n for n in self.figure_data.names if n not in known.figure_data.names)
         timed = self.exclusive_timing and not known.exclusive_timing
@@ -216,7 +219,7 @@ class Record:
         )
 
     def with_addition(self, new: Addition) -> Record:
-        """This record with a later line. Known scores stay; an exclusive time replaces one that is not."""
+        """This record with an addition. Known scores stay; an exclusive time replaces one that is not exclusive."""
         merged = dataclasses.replace(
             self,
             shifts={**new.shifts, **self.shifts},
@@ -233,7 +236,7 @@ class Record:
 
     @classmethod
     def from_dict(cls, values: Any) -> Self:
-        """The record with this written form, of this version or an older one."""
+        """The record with the written form ``values``, of this version or an older one."""
         return _from_dict(cls, values)
 
 
@@ -268,6 +271,7 @@ def decode_line(values: Any) -> Record | Addition:
 
 
 def _from_dict(cls: type[T], values: Any) -> T:
+    """The record or addition with this written form."""
     if not isinstance(values, dict):
         raise UserError(f"expected an object, got {shown(values)}")
     current = migrated(values, VERSION)

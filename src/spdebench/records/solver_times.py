@@ -23,14 +23,14 @@ class LargeBatch(NamedTuple):
 
 @functools.cache
 def large_batches() -> dict[str, LargeBatch]:
-    """Equation -> its measurement."""
+    """The measurement of each equation, by its name."""
     rows = _rows("solver_times.csv")
     return {r["equation"]: LargeBatch(r["device"], int(r["samples"]), float(r["ms_per_sample"])) for r in rows}
 
 
 @functools.cache
 def networks_over_solver() -> dict[str, float]:
-    """Network -> its time on phi41 over that of the solver, many samples at once, on an H200."""
+    """The time of each network on phi41 divided by that of the solver, with large batches on an H200."""
     return {r["model"]: float(r["over_solver"]) for r in _rows("network_times.csv")}
 
 

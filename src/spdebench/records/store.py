@@ -1,7 +1,7 @@
-"""Run records on disk: ``<folder>/<equation>.jsonl``, one line per run, only ever appended to.
+"""Run records on disk: ``<folder>/<equation>.jsonl``, one line per run; lines are appended and never changed.
 
-Records of the same digest are the same run. A second one is ignored, except for what it adds (scores on further data,
-figure data, a time measured exclusively): that is appended as a short line of its own and merged when read.
+Records with the same digest are of the same run. A second one is ignored, except for its additions (scores on further
+data, figure data, a time measured exclusively): these are appended as a short line and merged when read.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ FOLDER = Path("results")
 
 
 def known(folder: str | os.PathLike[str] | None = None) -> dict[str, Record]:
-    """The records of a folder; if none is named, those that come with the package and those in `FOLDER`."""
+    """The records of a folder; if none is named, those that are part of the package and those in `FOLDER`."""
     if folder is not None:
         return read(folder)
     shipped = shipped_folder()
@@ -42,7 +42,7 @@ def shipped_folder() -> Path | None:
 
 
 def read(*folders: str | os.PathLike[str]) -> dict[str, Record]:
-    """Digest -> record, of all files; a folder that does not exist holds none."""
+    """The records of all files in these folders, by digest; a folder need not exist."""
     found: dict[str, Record] = {}
     for place in map(Path, folders):
         try:
@@ -56,7 +56,7 @@ def read(*folders: str | os.PathLike[str]) -> dict[str, Record]:
 
 
 def add(folder: str | os.PathLike[str], record: Record) -> bool:
-    """Append a record, or what is new in it; False if there was nothing new. Safe between processes."""
+    """Append a record, or its additions to a known one; False if it adds nothing. Safe for concurrent processes."""
     path = Path(folder) / record.file_name
     try:
         make_folder(path.parent)
@@ -82,7 +82,7 @@ def add(folder: str | os.PathLike[str], record: Record) -> bool:
 
 
 def check_writable(folder: str | os.PathLike[str]) -> None:
-    """Refuse, before anything is trained, a folder into which records cannot be written, or where locks do not hold."""
+    """Refuse, before anything is trained, a folder into which records cannot be written or where locks do not work."""
     place = Path(folder)
     try:
         make_folder(place)
@@ -119,6 +119,7 @@ def _incomplete_bytes(content: bytes) -> int:
 
 
 def _decoded(content: bytes, path: Path) -> str:
+    """The content as text; an error names the line that is not UTF-8."""
     try:
         return content.decode()
     except UnicodeDecodeError as error:
@@ -133,6 +134,7 @@ def _entry(line: str) -> Record | Addition:
 
 
 def _merge_lines(found: dict[str, Record], text: str, path: Path) -> None:
+    """Add the records and additions in the lines of a file to ``found``."""
     for number, line in enumerate(text.split("\n"), start=1):
         if not line.strip():
             continue
@@ -143,18 +145,19 @@ def _merge_lines(found: dict[str, Record], text: str, path: Path) -> None:
         known = found.get(entry.digest)
         if known is None and isinstance(entry, Record):
             found[entry.digest] = entry
-        elif known is not None:  # otherwise the record to which it belongs was removed
+        elif known is not None:  # otherwise the record to which the addition belongs was removed
             new = entry.addition_to(known) if isinstance(entry, Record) else entry
             found[entry.digest] = known if new is None else known.with_addition(new)
 
 
 def _without_links(path: str, flags: int) -> int:
-    """Results from elsewhere may hold symbolic links; nothing is written through them."""
+    """Open a file, but not through a symbolic link, which results of other people may contain."""
     return os.open(path, flags | os.O_NOFOLLOW, 0o644)
 
 
 @contextmanager
 def _locked(path: Path) -> Iterator[Any]:
+    """Open and lock a file of records, for reading and appending."""
     if path.exists():
         check_regular(path, MOST_LINES)
     with open(path, "a+b", opener=_without_links) as file:

@@ -22,11 +22,11 @@ from spdebench.tasks.floor import AT_FLOOR
 
 K = TypeVar("K")
 MAIN = "rel_l2"
-"""The metric that models are ordered by."""
+"""The metric by which models are ordered."""
 SKILL = "skill"
 """A score of laws that is computed from the energy scores of three records (`metrics.skill`) and never stored."""
 MISSING = "-"
-"""Text that is shown for a missing number."""
+"""The text that is shown for a missing number."""
 
 
 # --- numbers ------------------------------------------------------------------------------------------------------
@@ -53,7 +53,7 @@ def mean_over_seeds(values: Iterable[float | None]) -> SeedMean | None:
 
 
 def _statistic(function: Callable[[Sequence[float]], float], values: Sequence[float]) -> float:
-    """NaN where the values are too large for the statistic or cancel as infinities."""
+    """The statistic of the values; NaN if they are too large for it or contain infinities that cancel."""
     try:
         return function(values)
     except (OverflowError, ValueError):
@@ -105,7 +105,7 @@ def at_floor(mean: float | None, floor: float | None) -> bool:
 
 
 def leaders(means: Mapping[K, float | None], metric: str, floor: float | None = None) -> list[K]:
-    """The keys that no other is ahead of: the best; where it is at the floor of the main metric, all that are."""
+    """The best key; if its error in the main metric is at the floor, all keys whose error is at the floor."""
     order = ranked(means, metric)
     if metric != MAIN or not order or not at_floor(means[order[0]], floor):
         return order[:1]
@@ -113,12 +113,12 @@ def leaders(means: Mapping[K, float | None], metric: str, floor: float | None = 
 
 
 def ratio(mean: float | None, published: float | None) -> float | None:
-    """Mean / published."""
+    """Our mean divided by the published number; None if one is missing."""
     return None if mean is None or not published else mean / published
 
 
 def p_value(first: np.ndarray | None, second: np.ndarray | None, metric: str) -> float | None:
-    """Bootstrap p-value of the difference of two means, paired over test samples; None where it cannot be computed."""
+    """Bootstrap p-value of the difference of two means, paired over test samples; None if it cannot be computed."""
     if first is None or second is None or len(first) != len(second):
         return None
     return _compared(tuple(first.tolist()), tuple(second.tolist()), metric)
@@ -126,6 +126,7 @@ def p_value(first: np.ndarray | None, second: np.ndarray | None, metric: str) ->
 
 @functools.lru_cache(maxsize=4096)
 def _compared(first: tuple[float, ...], second: tuple[float, ...], metric: str) -> float | None:
+    """`p_value` of tuples, whose results are kept."""
     try:
         return compare({"first": _scores(first, metric), "second": _scores(second, metric)}, metric)[0].bootstrap
     except UserError:  # too few samples, or values that are not finite
@@ -140,7 +141,7 @@ def _scores(samples: tuple[float, ...], metric: str) -> Scores:
 
 # --- as text ------------------------------------------------------------------------------------------------------
 def number(value: float | None) -> str:
-    """Three digits: 0.00312, 12.1, 3.1e-07."""
+    """A number with three digits: 0.00312, 12.1, 3.1e-07."""
     if value is None:
         return MISSING
     if not math.isfinite(value):
@@ -152,7 +153,7 @@ def number(value: float | None) -> str:
 
 
 def one_digit(value: float) -> str:
-    """For a standard deviation: 2e-5."""
+    """A number with one digit, for standard deviations: 2e-5."""
     if value == 0 or not math.isfinite(value):
         return f"{value:g}"
     mantissa, exponent = f"{value:.0e}".split("e")
@@ -160,12 +161,12 @@ def one_digit(value: float) -> str:
 
 
 def mean_and_std(mean: float | None, std: float | None) -> str:
-    """0.0973±4e-3."""
+    """Mean and standard deviation as text: 0.0973±4e-3."""
     return number(mean) + ("" if std is None else f"±{one_digit(std)}")
 
 
 def count(value: int | None) -> str:
-    """3283457 -> 3.28M."""
+    """A number of parameters with three digits: 3.28M for 3283457; empty if it is not known."""
     if not value:
         return ""
     for unit, size in (("M", 1e6), ("k", 1e3)):
@@ -175,7 +176,7 @@ def count(value: int | None) -> str:
 
 
 def rough(value: float, digits: int = 2) -> str:
-    """Two digits, for measured times: 0.031, 7.5, 620."""
+    """A number with two digits, for measured times: 0.031, 7.5, 620."""
     if value == 0 or not math.isfinite(value):
         return f"{value:g}"
     return f"{float(f'{value:.{digits - 1}e}'):.10g}"

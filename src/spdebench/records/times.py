@@ -1,8 +1,8 @@
 """Inference times that can be compared: those measured while nothing else ran on the device.
 
-Runs that share a device slow each other down. Therefore, after a campaign, one run of each kind (model,
-configuration, equation, grid, frames, inputs, device) is timed again by itself, and that time holds for all runs of its
-kind. A run that shared its device has no inference time before that.
+Runs that share a device slow each other down. Therefore, after a campaign, one run of each kind (model, configuration,
+equation, grid, frames, inputs, device) is timed again while nothing else runs, and this time is used for all runs of
+its kind. A run that shared its device has no inference time before that.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ TASK_FIELDS = ("inputs", "every", "stride")
 
 
 def kind(record: Record) -> str:
-    """What an inference time depends on."""
+    """Everything that an inference time depends on, as text; runs with the same text have the same time."""
     fields = record.datasets[0].get("fields", {})
     data = {key: fields.get(key) for key in DATA_FIELDS}
     task = {key: record.task.get(key) for key in TASK_FIELDS}
@@ -27,12 +27,13 @@ def kind(record: Record) -> str:
 
 
 def share_times(records: Records) -> dict[str, Record]:
-    """The records, each with the exclusive time of its kind; without one, its own unless it shared its device."""
+    """The records, each with the exclusive time of its kind; otherwise its own, unless it shared a device."""
     exclusive = {kind(r): r.inference_ms for r in records.values() if r.exclusive_timing}
     return {digest: _timed(record, exclusive) for digest, record in records.items()}
 
 
 def _timed(record: Record, exclusive: dict[str, float | None]) -> Record:
+    """The record with the time that is valid for it."""
     own = None if record.shared_device else record.inference_ms
     return dataclasses.replace(record, inference_ms=exclusive.get(kind(record), own))
 

@@ -61,7 +61,7 @@ NETWORKS: Mapping[str, Mapping[str, Any]] = {
     "gt": {"width": 32, "heads": 4, "layers": 3, "hidden": 128, "form": "default"},
     "wno": {"width": 64, "layers": 4, "level": 2, "wavelet": "db6", "padding": 6, "form": "default"},
 }
-"""Sizes; ``modes`` are those of one space axis and of time, and are reduced to what the grid carries."""
+"""Sizes of the networks; ``modes`` are those of one space axis and of time, and are reduced to what fits the grid."""
 ROWS: Mapping[str, Mapping[str, Any]] = {**BASELINES, **NETWORKS}
 
 
@@ -82,7 +82,7 @@ def source(problem: SuiteProblem, fields: Mapping[str, Any], n: int, seed: int) 
 
 
 def numbers(problem: SuiteProblem) -> Iterator[Want]:
-    """Every row of a problem on its test part and on each of its shifts; what a model cannot do is left out."""
+    """Every row of a problem on its test part and on each of its shifts that the model supports."""
     own = source(problem, {}, problem.n, problem.seed)
     setting = TaskSpec(inputs="u0+xi", **problem.task).setting(problem.build())
     parts = {TEST: None, **{s.label: source(problem, s.fields, s.n, s.seed) for s in problem.shifts}}

@@ -52,14 +52,16 @@ SKILL_NOTE = (
 
 
 def options(model: str, seen: int | None) -> dict[str, Any]:
-    """Training options of a network: those of the table `core` but for epochs, learning rate and loss."""
+    """Training options of a network: those of the table `core` except epochs, learning rate and loss."""
     common = {**core.OPTIONS, "epochs": EPOCHS, "learning_rate": LEARNING_RATES[model]}
     return common if seen is None else {**common, "loss": "energy", "draws": DRAWS}
 
 
 def flow(setting: Setting) -> dict[str, Any]:
-    """Configuration and options of the generative network: as many passes through it as through fno, whose draws take
-    part in one epoch."""
+    """Configuration and options of the generative network.
+
+    A sample passes through it as often in all as through fno, which evaluates all draws of a sample in each epoch.
+    """
     config = {key: value for key, value in core.config("fno", setting).items() if key != "form"} | {"steps": 10}
     own = {"epochs": DRAWS * EPOCHS, "learning_rate": LEARNING_RATES["fno"], "loss": "flow"}
     return {"model": FLOW, "config": config, "options": {**core.OPTIONS, **own}}
@@ -108,7 +110,7 @@ def numbers(problem: SuiteProblem) -> Iterator[Want]:
 
 
 def _drawn(configured: dict[str, Any], model: str, whole: Data, part: Data) -> dict[str, Any]:
-    """The network of seen=J, scored on the data of which less is seen."""
+    """The network that was trained with seen=J, scored on data of which less noise is seen."""
     return {
         **configured,
         "options": options(model, None),

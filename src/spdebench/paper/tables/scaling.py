@@ -38,6 +38,7 @@ def samples(model: str, n: int) -> Want:
 
 
 def size(model: str, label: str) -> Want:
+    """A network of one of the `SIZES`."""
     return want(
         model,
         SMALL,
