@@ -19,14 +19,16 @@ from spdebench.solvers import simulate
 LINE = "one path as a moving picture, a GIF or an animated PNG (takes an equation in 2-D or 3-D)"
 SUFFIXES = (".png", ".gif")
 COLOURS = 64
-"""Few, so that the file is small."""
+"""The number of colours, small so that the file is small."""
 FRAME_MS, LAST_MS = 100, 1500
-"""How long a frame is shown, and the last one."""
+"""How long each frame and the last frame are shown, in milliseconds."""
 
 
 def animation_frames(equation: Equation, seed: int = 0) -> np.ndarray:
-    """The colours (F, Y, X) of all stored frames of sample 0, on one scale for all: 0 is the least value, and the first
-    row the top of the picture. Of a field in three dimensions it is the middle plane."""
+    """The colour numbers (F, Y, X) of all stored frames of sample 0, on one scale for all frames.
+
+    0 is the smallest value, and the first row is the top of the picture. In three dimensions it is the middle plane.
+    """
     if equation.dim == 1:
         raise UserError(
             f"plot animation shows fields in two or three dimensions, and {equation.name} has one; "
@@ -40,7 +42,7 @@ def animation_frames(equation: Equation, seed: int = 0) -> np.ndarray:
 
 
 def write_animation(equation: Equation, path: str | os.PathLike[str], seed: int = 0) -> Path:
-    """Write the moving picture; the suffix says whether as GIF or as PNG."""
+    """Write the moving picture as GIF or PNG, by the suffix of the path."""
     from matplotlib import colormaps
     from PIL import Image  # a dependency of matplotlib
 

@@ -97,6 +97,7 @@ def _word(value: Any) -> str:
 
 
 def _about(facts: dict[str, Any]) -> list[str]:
+    """Equation, noise, scheme, remarks and fields of the dataset."""
     identity = facts["identity"]
     rows = [f"| {key} | {value} |" for key, value in identity["fields"].items()]
     made = ", ".join(f"`{_word(k)} {_word(v)}`" for k, v in facts["made"].items())
@@ -131,6 +132,7 @@ _FLOORS = {
 
 
 def _problem(problem: dict[str, Any]) -> list[str]:
+    """The reference errors of the equation's task."""
     task, lowest = problem["task"], Floor(**problem["floor"])
     view = "".join(f", {key}={task[key]}" for key in ("every", "stride") if task[key] > 1)
 
@@ -157,6 +159,8 @@ def _problem(problem: dict[str, Any]) -> list[str]:
 
 
 def _errors(distances: dict[str, Any]) -> list[str]:
+    """The discretisation errors."""
+
     def show(key: str) -> str:
         return str(Distance(**distances[key]))
 

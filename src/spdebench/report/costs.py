@@ -63,8 +63,8 @@ def point_of(group: Group, row: str, columns: Sequence[str] | None = None) -> Po
 
 def _time(group: Group, row: str, model: str, columns: Sequence[str]) -> float | None:
     """The median over the columns; for the solver over all of its rows."""
-    here = [e for c in columns for e in group.column(c) if e.inference_ms]
-    return median(e.inference_ms for e in here if (e.cell.model == SOLVER if model == SOLVER else e.cell.row == row))
+    timed = [e for c in columns for e in group.column(c) if e.inference_ms]
+    return median(e.inference_ms for e in timed if (e.cell.model == SOLVER if model == SOLVER else e.cell.row == row))
 
 
 @styled
@@ -80,7 +80,7 @@ def plot_cost(points: Sequence[Point], metric: str, title: str) -> Figure:
 
 
 def draw_costs(axes: Axes, points: Sequence[Point], metric: str) -> None:
-    """The marks of `plot_cost` on given axes; names come with `label_costs`, once the layout is known."""
+    """Draw the marks of `plot_cost` on given axes; `label_costs` adds the names once the layout is known."""
     for point in points:
         low, high = min(point.values), max(point.values)
         bars = [[point.mean - low], [high - point.mean]]
@@ -115,5 +115,5 @@ def label_costs(axes: Axes, points: Sequence[Point]) -> None:
                 break
             note.remove()
         else:
-            continue  # no room: its mark stays, the table beneath has its name
+            continue  # there is no space for the name, which is in the table below
         taken.append(box)

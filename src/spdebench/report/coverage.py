@@ -74,6 +74,7 @@ def _counted(every: Sequence[PublishedComparison], wanted: int) -> list[str]:
 
 
 def _covered(filled: Filled, found: Sequence[PublishedComparison]) -> list[str]:
+    """The row of one table: how many of its published numbers have runs, by number of seeds, and how many are above."""
     keys = sum(1 for e in filled.entries if e.cell.published_keys)
     seeds = Counter(min(s.entry.seeds_done, SEEDS) for s in found)
     above = sum(s.above for s in found)
@@ -104,31 +105,31 @@ class _Problem:
 
 
 def _regression_counts(tables: Sequence[Filled]) -> list[str]:
-    """On how many problems a regression has a smaller error than every trained model of any table."""
+    """Sentences on how many problems have a regression with a smaller error than every trained model of any table."""
     regressions = {title(name) for name in baselines() if has_kernel(name)}
     problems: dict[tuple[str, ...], _Problem] = {}
     for group in (g for f in tables for g in f.groups):
         for column in group.columns:
             ranked = [e for e in group.column(column) if e.cell.ranked]
             filled = [e for e in ranked if e.mean is not None and e.cell.metric == MAIN]
-            here = [e for e in filled if e.cell.part == "test"]
-            plain = [e for e in here if e.cell.row in regressions]
+            tested = [e for e in filled if e.cell.part == "test"]
+            plain = [e for e in tested if e.cell.row in regressions]
             if not plain:
                 continue
             key = tuple(d for e in plain for d in e.digests)
             problem = problems.setdefault(key, _Problem(str(plain[0].cell.runs[0].datasets[0]["equation"])))
             problem.floor = group.numbers(column).floor if problem.floor is None else problem.floor
             problem.plain += [e.mean for e in plain if e.mean is not None]
-            problem.networks |= {e.digests: e.mean for e in here if trained(e) and e.mean is not None}
+            problem.networks |= {e.digests: e.mean for e in tested if trained(e) and e.mean is not None}
     known = [p for p in problems.values() if p.networks]
     if not known:
         return []
     counts = []
     for equation in dict.fromkeys(p.equation for p in known):
-        its = [p for p in known if p.equation == equation]
-        lonely = sum(p.ahead and len(p.networks) == 1 for p in its)
-        single = f" ({lonely} with one network only)" if lonely else ""
-        counts.append(f"{equation} {sum(p.ahead for p in its)} of {len(its)}{single}")
+        of_equation = [p for p in known if p.equation == equation]
+        one_network = sum(p.ahead and len(p.networks) == 1 for p in of_equation)
+        single = f" ({one_network} with one network only)" if one_network else ""
+        counts.append(f"{equation} {sum(p.ahead for p in of_equation)} of {len(of_equation)}{single}")
     solved = Counter(p.equation for p in known if p.solved)
     equal = sum(p.solved and at_floor(min(p.networks.values()), p.floor) for p in known)
     level = ", ".join(f"{equation} {number}" for equation, number in solved.items())

@@ -1,6 +1,6 @@
-"""Values as text for people, names of pages, and the little Markdown that cards are written in.
+"""Values as text, names of pages, and the Markdown of cards.
 
-What a record says of data and configurations may be any JSON value, so that these functions take anything.
+The data and configurations of a record may be any JSON values, so these functions accept anything.
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ from typing import Any
 from spdebench.records import summary
 
 MISSING = "–"
-_NARROW = "\u202f"  # the narrow space that groups digits; site.js takes it out again
+_NARROW = "\u202f"  # the narrow space that groups digits; site.js removes it for sorting
 _HEX = re.compile(r"[0-9a-f]{6,64}")
 
 
-# --- reading what may be anything ---------------------------------------------------------------------------------
+# --- reading arbitrary values -------------------------------------------------------------------------------------
 def mapping(value: Any) -> dict[str, Any]:
     """The value if it is a dictionary, else an empty one."""
     return value if isinstance(value, dict) else {}
@@ -55,13 +55,13 @@ def flat(values: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
 
 # --- names of pages -----------------------------------------------------------------------------------------------
 def fingerprint(value: Any) -> str:
-    """Ten hexadecimal digits of any value; for plain finite values the same as `spec.digest`."""
+    """A hash of any value with ten hexadecimal digits; for plain finite values the same as `spec.digest`."""
     text = json.dumps(value, sort_keys=True, separators=(",", ":"), default=str)
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:10]
 
 
 def page_name(digest: Any) -> str:
-    """A digest that can name a file as it is; the fingerprint of anything else."""
+    """A name for a file: the digest itself if it is hexadecimal, else its fingerprint."""
     return digest if isinstance(digest, str) and _HEX.fullmatch(digest) else fingerprint(digest)
 
 
@@ -73,14 +73,14 @@ def slug(text: str) -> str:
 
 # --- numbers ------------------------------------------------------------------------------------------------------
 def number(value: float | None) -> str:
-    """A number as tables write it; whole ones with their digits grouped."""
+    """A number as in tables; the digits of whole numbers are grouped."""
     if value is None:
         return MISSING
     return f"{value:,}".replace(",", _NARROW) if isinstance(value, int) else summary.number(value)
 
 
 def seconds(value: float | None) -> str:
-    """A duration."""
+    """A duration as text: 12 s, 3 min 05 s, 2 h 10 min."""
     if value is None or not math.isfinite(value) or value < 60:
         return number(value) + " s" * (value is not None)
     minutes = int(value) // 60

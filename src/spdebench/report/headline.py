@@ -39,14 +39,14 @@ TITLE = "Phi41 on the circle, J = 128, xi -> u"
 
 
 def groups(records: Records) -> dict[str, Group]:
-    """Noise level -> the first task of its table."""
+    """The first task of the table of each noise level."""
     return {level: fill(table(name), records).groups[0] for level, name in LEVELS.items()}
 
 
 def write(records: Records, readme: Path) -> list[Path]:
-    """Write the first screen and the tables into README, `CORE_PAGE` and `LAW_PAGE`, and the figures; what was written.
+    """Write the first screen and the tables into README, `CORE_PAGE` and `LAW_PAGE`, and the figures.
 
-    Nothing is written if one of the pages lacks its marks.
+    Returns the files. Nothing is written if one of the pages lacks its marks.
     """
     pages = {readme: filled(_read(readme), records, str(readme))}
     if (core := readme.parent / CORE_PAGE).exists():
@@ -126,6 +126,7 @@ def block(records: Records) -> str:
 
 
 def _columns(group: Group, entry: Entry | None) -> tuple[str, str, str, str]:
+    """Ours, published, ms and parameters as text."""
     if entry is None or not entry.values:
         return "-", "" if entry is None else published(entry), "", ""
     point = point_of(group, entry.cell.row, [COLUMN])

@@ -16,6 +16,7 @@ from spdebench.report.numbers import heading, is_best, measured, multiple, probl
 
 # --- markdown -----------------------------------------------------------------------------------------------------
 def markdown(filled: Filled) -> str:
+    """The table as Markdown: ours / published in each cell."""
     source = md(filled.table.source)
     out = [f"## {md(heading(filled))}", "", f"Paper: {source}. Each cell: ours (seeds) / published.", ""]
     for group in filled.groups:
@@ -25,6 +26,7 @@ def markdown(filled: Filled) -> str:
 
 
 def _markdown_group(filled: Filled, group: Group) -> str:
+    """One group as a table of Markdown."""
     header = ["model", "parameters", "ms", *map(md, group.columns)]
     lines = []
     for row in group.rows:
@@ -38,6 +40,7 @@ def _markdown_group(filled: Filled, group: Group) -> str:
 
 
 def _md_cell(filled: Filled, group: Group, row: str, column: str) -> str:
+    """Our number, in bold if it is the best, and the published one."""
     entry = group.entries.get((row, column))
     if entry is None:
         return ""
@@ -46,7 +49,7 @@ def _md_cell(filled: Filled, group: Group, row: str, column: str) -> str:
 
 
 def md_table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    """A table of Markdown; bars within words are escaped."""
+    """A table of Markdown; bars within cells are escaped."""
     return "\n".join(_md_line(line) for line in (header, ["---"] * len(header), *rows))
 
 
@@ -54,8 +57,16 @@ def _md_line(cells: Sequence[str]) -> str:
     return "| " + " | ".join(re.sub(r"(?<!\\)\|", r"\\|", one_line(c)) for c in cells) + " |"
 
 
+def picture_for_schemes(light: str, dark: str, alt: str) -> str:
+    """A picture in HTML that follows the reader's colour scheme; ``light`` and ``dark`` are its files."""
+    return (
+        f'<picture><source media="(prefers-color-scheme: dark)" srcset="{dark}">'
+        f'<img alt="{alt}" src="{light}"></picture>'
+    )
+
+
 def paragraph(text: str) -> str:
-    """Text in lines of at most 120."""
+    """Text in lines of at most 120 characters."""
     return "\n".join(textwrap.wrap(text, 120, break_long_words=False, break_on_hyphens=False))
 
 
@@ -63,7 +74,7 @@ _MARKS = {"\\": "\\\\", "|": "\\|", "<": "&lt;", "&": "&amp;", "`": "\\`", "[": 
 
 
 def md(value: str) -> str:
-    """Text that Markdown shows as it stands: no cell ends, no element, link or code begins."""
+    """Text with Markdown's special characters escaped, so that it is shown unchanged."""
     return "".join(_MARKS.get(c, c) for c in one_line(value))
 
 
@@ -92,7 +103,7 @@ _TEX = {
 
 
 def tex(value: str) -> str:
-    """Text that LaTeX prints as it stands."""
+    """Text with LaTeX's special characters escaped, so that it is printed unchanged."""
     value = one_line(value).replace("->", "\0")
     return "".join(_TEX["->"] if c == "\0" else _TEX.get(c, c) for c in value)
 
@@ -115,6 +126,7 @@ def latex(filled: Filled) -> str:
 
 
 def _latex_group(filled: Filled, group: Group) -> list[str]:
+    """One group as a tabular."""
     wide = 2 * len(group.columns)
     tops = [rf"\multicolumn{{2}}{{c}}{{{tex(c)}}}" for c in group.columns]
     out = [r"\par\medskip", rf"\resizebox{{\linewidth}}{{!}}{{\begin{{tabular}}{{lrr*{{{wide}}}{{l}}}}", r"\toprule"]
@@ -127,9 +139,9 @@ def _latex_group(filled: Filled, group: Group) -> list[str]:
         cells = [tex(row), count(group.parameters(row)), "" if ms is None else number(ms)]
         for column in group.columns:
             entry = group.entries.get((row, column))
-            mine = "" if entry is None else tex(measured(entry))
-            best = rf"\textbf{{{mine}}}" if is_best(filled, group, row, column) else mine
-            cells += [best, "" if entry is None else tex(published(entry))]
+            ours = "" if entry is None else tex(measured(entry))
+            marked = rf"\textbf{{{ours}}}" if is_best(filled, group, row, column) else ours
+            cells += [marked, "" if entry is None else tex(published(entry))]
         out.append(" & ".join(cells) + r" \\")
     numbers = problem_lines(group)
     out += [r"\midrule"] if numbers else []
@@ -142,7 +154,7 @@ def _latex_group(filled: Filled, group: Group) -> list[str]:
 
 # --- html ---------------------------------------------------------------------------------------------------------
 def html(filled: Filled) -> str:
-    """A fragment: one section, one table per group; ``data-sort`` holds what a column is sorted by."""
+    """A section of HTML with one table per group; ``data-sort`` is the value by which a column is sorted."""
     out = [f'<section class="result" id="{escape(filled.table.name)}">', f"<h2>{escape(heading(filled))}</h2>"]
     out.append(f'<p class="source">Paper: <code>{escape(filled.table.source)}</code></p>')
     for group in filled.groups:
@@ -154,6 +166,7 @@ def html(filled: Filled) -> str:
 
 
 def _html_group(filled: Filled, group: Group) -> list[str]:
+    """One group as a table of HTML."""
     out = ['<table class="sortable">']
     if group.name:
         out.append(f"<caption>{escape(group.name)}</caption>")
@@ -177,6 +190,7 @@ def _html_group(filled: Filled, group: Group) -> list[str]:
 
 
 def _html_cell(filled: Filled, group: Group, row: str, column: str) -> str:
+    """Our number, in bold if it is the best, and the published one; the title has p-value and missing runs."""
     entry = group.entries.get((row, column))
     if entry is None:
         return _td(None, "")

@@ -1,6 +1,6 @@
-"""The card of a trained model: what it predicts, on which data it was trained, its scores, the commands, its limits.
+"""The card of a trained model: its task, its training data, its scores, commands that repeat it, and its limits.
 
-The header is what the Hugging Face hub reads: licence, tags and the scores, as one JSON value per key (JSON is YAML).
+The header is for the Hugging Face hub: licence, tags and scores, as one JSON value per key (JSON is YAML).
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ from spdebench.training import Run
 from spdebench.training.share import MARK
 
 FEW_SAMPLES = 500
-"""Samples to train on below which a card says that the model is an example; problems of the core suite have 840."""
+"""With fewer training samples the card states that the model is only an example; the core suite has 840."""
 
 
 def model_card(run: Run, licence: str = "apache-2.0", source: str = "") -> str:
-    """The card of a finished run as Markdown; ``source`` is what others give to `load_model`."""
+    """The card of a finished run as Markdown; ``source`` is the argument with which others call `load_model`."""
     record = run.record
     shown = ShownRun(run.name, record)
     cls = type(run.model)
@@ -78,6 +78,7 @@ def _word(value: str) -> str:
 
 
 def _header(run: Run, record: Record, licence: str) -> str:
+    """The header that the hub reads."""
     score = record.scores.get("rel_l2", MetricValue())
     result = {
         "task": {"type": "other", "name": "solution operator of a stochastic PDE"},
@@ -95,7 +96,7 @@ def _header(run: Run, record: Record, licence: str) -> str:
 
 
 def _counts(run: Run) -> dict[str, int]:
-    """Samples of each part, over all datasets; 0 where a dataset was imported and its size is not known."""
+    """The number of samples of each part, over all datasets; an imported dataset, whose size is unknown, counts 0."""
     totals = {"train": 0, "val": 0, "test": 0}
     for identity in run.spec.datasets:
         for part, rows in run.spec.task_spec.rows(int(identity.get("n") or 0)).items():
@@ -104,6 +105,7 @@ def _counts(run: Run) -> dict[str, int]:
 
 
 def _training(run: Run, record: Record, shown: ShownRun) -> list[str]:
+    """Samples, options and data of the training, and the commands that repeat it."""
     counts, options = _counts(run), run.spec.train_options
     how = (
         f"{record.epochs} epochs, the weights of epoch {record.best_epoch} (validation error {number(record.val)}), "
@@ -121,6 +123,7 @@ def _training(run: Run, record: Record, shown: ShownRun) -> list[str]:
 
 
 def _scores(record: Record) -> str:
+    """A table of all scores, with intervals and formulas."""
     rows = []
     for name, score in record.scores.items():
         interval = f"{number(score.low)} to {number(score.high)}" if score.low is not None else ""
@@ -133,6 +136,7 @@ def _scores(record: Record) -> str:
 
 
 def _limits(run: Run, record: Record) -> list[str]:
+    """The limits of the model, one per line."""
     cls, setting = type(run.model), run.task_setting
     points = " x ".join(map(str, setting.grid.points))
     lines = [
@@ -155,6 +159,7 @@ def _limits(run: Run, record: Record) -> list[str]:
 
 
 def _made(record: Record) -> dict[str, Any]:
+    """Versions, device and training time."""
     made = {key: value for key, value in vars(record.provenance).items() if value and key != "resumed"}
     if record.training_seconds:
         made["seconds of training"] = f"{record.training_seconds:.0f}"

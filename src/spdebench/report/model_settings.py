@@ -15,9 +15,9 @@ from spdebench.training.overrides import as_arguments
 
 
 def model_settings(name: str) -> list[dict[str, Any]]:
-    """The settings that a model gets on each equation's default dataset and where they are others, with their source.
+    """The settings of a model on each equation's default dataset and on datasets with other settings, with sources.
 
-    ``when`` names the fields of the equation for which they hold; empty: its defaults, and all that is not listed.
+    ``when`` are the field values of the equation for which they apply; empty: its defaults and all other values.
     """
     rows: list[dict[str, Any]] = []
     for each in EQUATIONS:

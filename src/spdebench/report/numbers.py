@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 
 from spdebench.paper.fill import ColumnNumbers, Entry, Filled, Group
 from spdebench.records.summary import MAIN, MISSING, mean_and_std, number, one_digit, rough
@@ -17,13 +17,13 @@ def measured(entry: Entry) -> str:
 
 
 def seeds_text(entries: Iterable[Entry]) -> str:
-    """``One training seed.``, or mean and standard deviation of how many."""
+    """A sentence on the number of seeds: ``One training seed.``, or mean and standard deviation over up to n seeds."""
     most = max((e.seeds_done for e in entries), default=0)
     return f"Mean ± standard deviation over up to {most} training seeds." if most > 1 else "One training seed."
 
 
 def published(entry: Entry) -> str:
-    """The paper's number, with the digits that it prints; empty where it has none."""
+    """The paper's number, with the digits that it prints; empty if there is none."""
     cell = entry.cell
     if cell.published is None:
         return ""
@@ -31,32 +31,34 @@ def published(entry: Entry) -> str:
 
 
 def multiple(entry: Entry) -> str:
-    """Ours as a multiple of the published number."""
+    """Our number as a multiple of the published one: x1.2."""
     return "" if entry.ratio is None else f"x{rough(entry.ratio, 3)}"
 
 
 def heading(filled: Filled) -> str:
+    """The title of a table, with its edition if that is not the paper's."""
     edition = "" if filled.edition == "paper" else f", edition {filled.edition}"
     return f"{filled.table.title}{edition}"
 
 
 def remarks(filled: Filled) -> list[tuple[str, str]]:
-    """Lines under a table, each with a command or none: notes, the device of the times, what is missing."""
+    """Lines below a table, each with a command or an empty text: notes, the device of the times, missing runs."""
     lines = [(note, "") for note in filled.notes]
     if filled.devices:
         lines.append((f"ms: inference time per sample at batch 100 on {' and '.join(filled.devices)}.", ""))
     lines += [("Drawn by:", command) for command in filled.table.draw]
     for command, entries in filled.missing().items():
         runs = len({r.digest for e in entries for r in e.cell.runs if r.digest not in e.digests})
-        cells = _listed([e.cell.label for e in entries])
+        cells = first_few((e.cell.label for e in entries), 2, "more cells")
         lines.append((f"Missing {runs} run{'s' * (runs != 1)} in {cells}:", command))
     return lines
 
 
-def _listed(labels: Sequence[str], shown: int = 2) -> str:
-    labels = list(dict.fromkeys(labels))
-    rest = f" and {len(labels) - shown} more cells" if len(labels) > shown else ""
-    return "; ".join(labels[:shown]) + rest
+def first_few(names: Iterable[str], shown: int, more: str = "more") -> str:
+    """The first ``shown`` different names, and how many more there are: ``fno; gt and 3 more``."""
+    found = list(dict.fromkeys(names))
+    others = f" and {len(found) - shown} {more}" if len(found) > shown else ""
+    return "; ".join(found[:shown]) + others
 
 
 def is_best(filled: Filled, group: Group, row: str, column: str) -> bool:
@@ -69,7 +71,5 @@ def problem_lines(group: Group) -> list[tuple[str, list[str]]]:
     lines = [(f.name, [getattr(each, f.name) for each in found]) for f in dataclasses.fields(ColumnNumbers)]
     if all(value is None for _, values in lines for value in values):
         return []
-    posed = [any(e.cell.metric == MAIN for e in group.column(column)) for column in group.columns]
-    return [
-        (name, [number(v) if here else "" for v, here in zip(values, posed, strict=True)]) for name, values in lines
-    ]
+    shown = [any(e.cell.metric == MAIN for e in group.column(column)) for column in group.columns]
+    return [(name, [number(v) if use else "" for v, use in zip(values, shown, strict=True)]) for name, values in lines]

@@ -1,4 +1,4 @@
-"""The table `observation` in short, from records, for ``docs/law.md``: skill by what is seen, for each problem."""
+"""The table `observation` in short, from records, for ``docs/law.md``: skill by problem and by seen noise."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from spdebench.records import Records
 from spdebench.records.record import TEST
 from spdebench.records.summary import MISSING, SKILL, mean_and_std, number
 from spdebench.registry import command
-from spdebench.report.markup import md_table, paragraph
+from spdebench.report.markup import md_table, paragraph, picture_for_schemes
 from spdebench.report.numbers import seeds_text
 from spdebench.report.paper_figures.observation import draw_observation
 from spdebench.report.style import darkened, save
@@ -25,8 +25,11 @@ FIGURES = {"light": Path("docs") / "observation.svg", "dark": Path("docs") / "ob
 
 
 def observation_tables(records: Records) -> str:
-    """For every problem of which a model has a record: skill (rows: models, columns: what is seen), and the scores of
-    climatology and true law between which it is measured."""
+    """Tables in Markdown for every problem with a record of a model.
+
+    Rows are models and columns the truncation of the seen noise; the last rows are the scores of climatology and true
+    law, from which skill is computed.
+    """
     filled = fill(table("observation"), records)
     problems: dict[str, list[Group]] = {}
     for group in filled.groups:
@@ -40,7 +43,10 @@ def observation_tables(records: Records) -> str:
 
 
 def write_figures(records: Records, root: Path) -> list[Path]:
-    """Skill and energy score against K as one SVG for each colour scheme, if a model has a skill; what was written."""
+    """Write skill and energy score against K as one SVG for each colour scheme, if a model has a skill.
+
+    Returns the files.
+    """
     filled = fill(table("observation"), records)
     written = []
     for scheme, path in FIGURES.items():
@@ -51,29 +57,28 @@ def write_figures(records: Records, root: Path) -> list[Path]:
 
 
 def _picture() -> str:
+    """The figure, in HTML."""
     light, dark = (FIGURES[scheme].name for scheme in ("light", "dark"))
-    return (
-        f'<picture><source media="(prefers-color-scheme: dark)" srcset="{dark}">'
-        f'<img alt="Skill and energy score of models against what is seen of the noise" src="{light}"></picture>'
-    )
+    return picture_for_schemes(light, dark, "Skill and energy score of models against what is seen of the noise")
 
 
 def _table(filled: Filled, groups: Sequence[Group]) -> str:
+    """The table of one problem, whose groups differ in the seen noise."""
     rows = dict.fromkeys(row for group in groups for row in group.rows)
     lines = []
     for row in rows:
         entries = [_entry(group, row, SKILL) for group in groups]
-        if any(e is not None and e.values and not _end(e) for e in entries):
+        if any(e is not None and e.values and not _is_reference(e) for e in entries):
             lines.append([row, *(_text(filled, group, e) for group, e in zip(groups, entries, strict=True))])
     for row in rows:
         scores = [_entry(group, row, ENERGY_SCORE) for group in groups]
-        if any(e is not None and e.values and _end(e) for e in scores):
+        if any(e is not None and e.values and _is_reference(e) for e in scores):
             lines.append([f"*energy score of the {row}*", *("" if e is None else number(e.mean) for e in scores)])
     return md_table(["model", *(group.name.partition(", ")[2] for group in groups)], lines)
 
 
-def _end(entry: Entry) -> bool:
-    """Whether it is one of the two references of skill."""
+def _is_reference(entry: Entry) -> bool:
+    """Whether an entry is one of the two references of skill, climatology and true law."""
     return entry.cell.model in (CLIMATOLOGY, INDEPENDENT_LAW) and entry.cell.part == TEST
 
 
@@ -82,7 +87,7 @@ def _entry(group: Group, row: str, metric: str) -> Entry | None:
 
 
 def _text(filled: Filled, group: Group, entry: Entry | None) -> str:
-    """A number, in bold if it is the best of its column; empty where the table has no such cell."""
+    """A number, in bold if it is the best of its column; empty if the table has no such cell."""
     if entry is None:
         return ""
     if entry.mean is None:
@@ -127,7 +132,7 @@ def _other_seed(filled: Filled, records: Records) -> list[str]:
 
 
 def _with_interval(group: Group) -> str:
-    """``0.923 [0.847, 0.965]``: the skill of step; empty until its run and both references are there."""
+    """``0.923 [0.847, 0.965]``: the skill of step; empty if its run or one of the references is missing."""
     scores = {e.cell.model: e for e in group.entries.values() if e.cell.metric == ENERGY_SCORE and e.cell.part == TEST}
     own = next((e for e in group.entries.values() if e.cell.model == "step" and e.cell.metric == SKILL), None)
     if own is None or own.mean is None:

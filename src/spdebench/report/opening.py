@@ -2,7 +2,7 @@
 
 The figure shows phi41 on the circle at J = 128, xi -> u, sigma 1. A network has two dots at the time of our
 implementation: its published error (hollow) and ours (full). A star marks models that are given the kernel of the
-solver. What has no time on the device is a line.
+solver. A row without a time on the device is a line.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from spdebench.paper.layout import FINE_REFERENCE, GENERATORS
 from spdebench.records import Records
 from spdebench.records.solver_times import large_batches
 from spdebench.records.summary import MAIN, median
-from spdebench.report.markup import paragraph
+from spdebench.report.markup import paragraph, picture_for_schemes
 from spdebench.report.style import BLUE, GREEN, GREY, INK, ORANGE, log_axis, save, styled
 from spdebench.training.solver_row import SOLVER
 
@@ -70,7 +70,7 @@ class Dot:
 
 
 def dots(records: Records) -> list[Dot]:
-    """What the figure shows; a row without a record is left out."""
+    """The dots of the figure; a row without a record is left out."""
     group = fill(table(TABLE), records).groups[0]
     found = []
     for entry in group.column(COLUMN):
@@ -110,7 +110,7 @@ def opening(records: Records) -> str:
 
 
 def sentences(found: Sequence[Dot]) -> list[str]:
-    """Three sentences: what the benchmark does, its main result, and where to read more."""
+    """Three sentences: on the purpose of the benchmark, on its main result, and on where to read more."""
     by_name = {d.name: d for d in found}
     published = {d.name: d.published for d in found if d.published is not None}
     step, distance = by_name.get("step"), next((d.error for d in found if d.kind == "data"), None)
@@ -138,16 +138,14 @@ def sentences(found: Sequence[Dot]) -> list[str]:
 
 
 def _picture() -> str:
+    """The figure, in HTML."""
     light, dark = (FIGURES[scheme].as_posix() for scheme in ("light", "dark"))
-    return (
-        f'<picture><source media="(prefers-color-scheme: dark)" srcset="{dark}">'
-        f'<img alt="Error against time of networks, published and ours, regressions, solver" src="{light}"></picture>'
-    )
+    return picture_for_schemes(light, dark, "Error against time of networks, published and ours, regressions, solver")
 
 
 # --- the figure ---------------------------------------------------------------------------------------------------
 def drawn(records: Records) -> str:
-    """What the figure shows, as text that does not depend on the drawing library."""
+    """The content of the figure as text that does not depend on the drawing library."""
 
     def short(value: float | None) -> float | None:
         return None if value is None else float(f"{value:.5g}")
@@ -186,10 +184,10 @@ def plot_opening(found: Sequence[Dot], palette: Palette) -> Figure:
     axes.grid(color=palette.faint, alpha=0.25, linewidth=0.6)
     if timed:
         times = [d.time for d in timed if d.time]
-        axes.set_xlim(min(times) / 1.8, max(times) * 9)  # room for the names on the right
+        axes.set_xlim(min(times) / 1.8, max(times) * 9)  # space for the names on the right
     heights = [v for d in found for v in (d.error, d.published) if v]
     if heights:
-        axes.set_ylim(min(heights) / 3.5, max(heights) * 2.5)  # room for a name below the lowest line
+        axes.set_ylim(min(heights) / 3.5, max(heights) * 2.5)  # space for a name below the lowest line
     for dot in (d for d in found if not d.time):
         axes.axhline(dot.error, color=palette.of(dot.kind), linewidth=1.1, linestyle=(0, (5, 3)), zorder=1)
     figure.draw_without_rendering()
@@ -198,7 +196,7 @@ def plot_opening(found: Sequence[Dot], palette: Palette) -> Figure:
 
 
 def _key(figure: Figure, palette: Palette) -> None:
-    """What the marks mean, in one line under the title."""
+    """Explain the marks in one line below the title."""
     words: list[tuple[str, str]] = [("● ours", palette.network), ("○ published", palette.network)]
     words += [("■ no network", palette.regression), ("◆ solver", palette.solver)]
     words += [("* given the kernel of the solver", palette.ink)]
@@ -209,6 +207,7 @@ def _key(figure: Figure, palette: Palette) -> None:
 
 
 def _draw(axes: Axes, dot: Dot, palette: Palette) -> None:
+    """Draw our error and, hollow and joined to it by a line, the published one."""
     mark = {"network": "o", "regression": "s", "solver": "D"}[dot.kind]
     colour, time = palette.of(dot.kind), dot.time or math.nan
     if dot.published is not None:

@@ -75,8 +75,9 @@ def page(records: Records, known: Iterable[Explanation] | None = None) -> str:
     return "\n\n".join(block for section in sections for block in section) + "\n"
 
 
-# --- what is above, or far below ----------------------------------------------------------------------------------
+# --- numbers above, or far below the published ones ---------------------------------------------------------------
 def _above_and_far_below(found: Sequence[PublishedComparison]) -> list[list[str]]:
+    """Sections on numbers that are above, or far below, the published ones, with their explanations."""
     above, far = [s for s in found if s.above], [s for s in found if s.far_below]
     nothing = ["None." if found else "Nothing to compare yet."]
     sections = [["## Above the published mean + 2 s.d.", *(_reasons(above) or nothing)]]
@@ -96,7 +97,7 @@ def _by_reason(found: Sequence[PublishedComparison]) -> list[tuple[str, str, lis
 
 
 def _why(above: Sequence[PublishedComparison]) -> list[str]:
-    """One line per reason for numbers above the published ones: the beginning of its text, and how many they are."""
+    """A table with one line per reason for numbers above the published ones: their count and the reason in short."""
     if not above:
         return []
     rows = []

@@ -1,4 +1,4 @@
-"""What the pictures of a predicted law show of a run: its kept members, the true members, and its rank histogram."""
+"""The data for pictures of the law that a run predicts: its kept members, the true members, and its rank histogram."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from spdebench.tasks import TaskSpec
 from spdebench.training import Run
 
 KEPT = "members.npy"
-"""The file of a run's folder that holds members of its predicted law for the first test inputs."""
+"""The file of a run's folder with members of its predicted law for the first test inputs."""
 
 RANKS = "rank_chi2"
 
 
 def run_title(run: Run) -> str:
-    """Model, equation and what is seen."""
+    """Model, equation and the truncation of the seen noise."""
     seen = run.spec.task_spec.seen
     return f"{run.spec.model}, {run.spec.equation}" + ("" if seen is None else f", seen={seen}")
 
@@ -28,7 +28,7 @@ def run_title(run: Run) -> str:
 def laws_of(run: Run, file: Path | None = None) -> Laws:
     """True and predicted members of the run's first test inputs.
 
-    ``file`` is the run's dataset, next to which the file of members lies; without it both are looked for in ``data``.
+    ``file`` is the run's dataset, with the file of members next to it; by default both are in the folder ``data``.
     """
     predicted = run.members
     if predicted is None:

@@ -1,6 +1,6 @@
-"""The one look of all figures: colours that the colour-blind tell apart, thin axes, and a title that names the data.
+"""The common style of all figures: colours for colour-blind readers, thin axes, and a title that names the data.
 
-matplotlib is imported when something is drawn, never before; its global settings and back end are left alone.
+matplotlib is imported only when something is drawn; its global settings and back end are not changed.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ DARK = {
     ORANGE: "#ffa657",
     GREEN: "#3fd0a0",
 }
-"""Colour of a figure -> its colour on a dark page."""
+"""The colour on a dark page, by the colour of a figure."""
 DIVERGING, SEQUENTIAL = "RdBu_r", "viridis"
 BAND = 2.0  # bars and bands are this many standard errors
 STYLE: dict[str, Any] = {
@@ -63,7 +63,7 @@ STYLE: dict[str, Any] = {
     "svg.hashsalt": "spdebench",  # element names of an SVG are hashes; without a salt they are random
 }
 
-_METADATA: dict[str, dict[str, None]] = {  # what would tell when and by which version a file was made
+_METADATA: dict[str, dict[str, None]] = {  # dates and versions, which are not written into files
     ".png": {"Software": None},
     ".svg": {"Date": None, "Creator": None},
     ".pdf": {"CreationDate": None, "Creator": None, "Producer": None},
@@ -71,7 +71,7 @@ _METADATA: dict[str, dict[str, None]] = {  # what would tell when and by which v
 
 
 def styled(draw: Callable[P, Figure]) -> Callable[P, Figure]:
-    """Run a drawing function in the common style, whatever the user's settings are, and restore them."""
+    """A decorator: the drawing function runs in the common style, and the user's settings are restored afterwards."""
 
     @functools.wraps(draw)
     def within(*args: P.args, **kwargs: P.kwargs) -> Figure:
@@ -84,7 +84,7 @@ def styled(draw: Callable[P, Figure]) -> Callable[P, Figure]:
 
 
 def new_figure(width: float, height: float, title: str, remark: str) -> Figure:
-    """An empty figure (size in inches) with its title and, in grey beneath it, a remark; each on the lines it needs."""
+    """An empty figure (size in inches) with a title and, in grey below it, a remark; both are broken into lines."""
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
     from matplotlib.layout_engine import ConstrainedLayoutEngine
@@ -146,12 +146,12 @@ def remark_of(data: Dataset | Equation) -> str:
 
 
 def symbol_of(dataset: Dataset) -> str:
-    """The letter of the solution: u, or h as the formula of kpz begins."""
+    """The letter of the solution in the equation's formula: u, or h for kpz."""
     return "u" if dataset.imported else dataset.equation.formula.split("_")[0]
 
 
 def plain(name: str, length: int = 44) -> str:
-    """A name for a drawing: shortened, and no dollar begins a formula."""
+    """A name for a drawing: shortened, and with dollar signs escaped, which would begin a formula."""
     short = name if len(name) <= length else name[: length - 1] + "…"
     return "".join(c if ord(c) < 0x2E80 else "?" for c in short).replace("\\", "/").replace("$", r"\$")
 
@@ -178,14 +178,21 @@ def picture(axes: Axes, values: np.ndarray, extent: Sequence[float], limit: floa
     )
 
 
+def plane(field: np.ndarray) -> np.ndarray:
+    """A field (X, Y) or the middle plane of a field (X, Y, Z) as rows y and columns x of a picture."""
+    return (field[..., field.shape[-1] // 2] if field.ndim == 3 else field).T
+
+
 def symmetric_limit(values: np.ndarray, quantile: float = 0.999) -> float:
     """The limit of a symmetric colour scale that few values exceed; 1 for a field that is 0."""
     return float(np.quantile(np.abs(values), quantile)) or 1.0
 
 
 def finer_scale(difference: np.ndarray, limit: float) -> float:
-    """How many times finer than -limit..limit the colour scale of a difference is: the largest of .., 1, 2, 5, 10, ..
-    that shows nearly all of it."""
+    """The factor by which the colour scale of a difference is finer than -limit..limit.
+
+    It is the largest of .., 1, 2, 5, 10, .. with which nearly all of the difference is within the scale.
+    """
     ratio = 1.001 * limit / symmetric_limit(difference) if np.any(difference) else 1.0
     decade = 10.0 ** math.floor(math.log10(ratio))
     return max(step * decade for step in (1, 2, 5) if step * decade <= ratio)
@@ -202,7 +209,7 @@ def legend_beside(axes: Axes) -> Legend:
 
 
 def legend_below(figure: Figure | SubFigure, *panels: Axes, columns: int = 0) -> None:
-    """One legend for all of these axes beneath them; a label that several have is shown once."""
+    """One legend for all of these axes below them; a label that several have is shown once."""
     found: dict[str, Any] = {}
     for axes in panels:
         for handle, label in zip(*axes.get_legend_handles_labels(), strict=True):
@@ -211,7 +218,7 @@ def legend_below(figure: Figure | SubFigure, *panels: Axes, columns: int = 0) ->
 
 
 def line_with_band(axes: Axes, x: np.ndarray, value: np.ndarray, error: np.ndarray, **options: Any) -> None:
-    """A line with a band of `BAND` standard errors; no band where they are unknown (one sample)."""
+    """A line with a band of `BAND` standard errors; without a band if they are unknown (one sample)."""
     (line,) = axes.plot(x, value, **options)
     if np.isfinite(error).all():
         low, high = value - BAND * error, value + BAND * error
@@ -219,7 +226,7 @@ def line_with_band(axes: Axes, x: np.ndarray, value: np.ndarray, error: np.ndarr
 
 
 def set_log_limits(axes: Axes, values: np.ndarray, decades: float) -> None:
-    """Show a log axis from the largest value down to the smallest within so many decades of it (0 alone: linear)."""
+    """A log axis from the largest value down to the smallest one within ``decades`` of it; linear if all are 0."""
     top = float(values.max())
     if top > 0:
         axes.set_yscale("log")
@@ -227,7 +234,7 @@ def set_log_limits(axes: Axes, values: np.ndarray, decades: float) -> None:
 
 
 def log_axis(axes: Axes, which: Literal["x", "y"], values: Sequence[float]) -> None:
-    """A log axis with plain numbers on it, if all that it shows is positive."""
+    """Make an axis logarithmic, with plain numbers on it, if all values are positive."""
     from matplotlib.ticker import FuncFormatter, LogLocator, NullLocator
 
     if not values or not all(v > 0 and math.isfinite(v) for v in values):
@@ -241,19 +248,21 @@ def log_axis(axes: Axes, which: Literal["x", "y"], values: Sequence[float]) -> N
 
 
 def rows_shown(dataset: Dataset, samples: int) -> int:
-    """How many samples a picture shows: those asked for, as far as they are there."""
+    """How many samples a picture shows: ``samples``, or all if the dataset has fewer."""
     if samples < 1:
         raise UserError(f"a picture shows at least 1 sample, got samples={samples}")
     return min(samples, len(dataset))
 
 
-def darkened(figure: Figure) -> Figure:
-    """The figure with the colours of a dark page; those of pictures stay."""
+def darkened(figure: Figure, background: str = DARK["#ffffff"]) -> Figure:
+    """The figure with the colours of a dark page with this background; those of pictures stay."""
     from matplotlib.colors import to_hex, to_rgba
+
+    colours = {**DARK, "#ffffff": background}
 
     def other(colour: Any) -> Any:
         plain_colour, alpha = to_hex(colour), to_rgba(colour)[3]
-        return (*to_rgba(DARK.get(plain_colour, plain_colour))[:3], alpha)
+        return (*to_rgba(colours.get(plain_colour, plain_colour))[:3], alpha)
 
     for artist in figure.findobj():
         for name in ("color", "facecolor", "edgecolor", "markerfacecolor", "markeredgecolor"):
@@ -281,6 +290,6 @@ def save(figure: Figure, path: str | os.PathLike[str], dpi: int = 150, *, about:
     if suffix not in _METADATA:
         raise UserError(f"cannot write '{target.name}': a figure's name ends in {', '.join(_METADATA)}")
     with replacing(target) as temporary, style.context(["default", STYLE]):
-        told = {"Description": about} if about and suffix != ".pdf" else {}
-        figure.savefig(temporary, format=suffix[1:], dpi=dpi, metadata={**_METADATA[suffix], **told})
+        description = {"Description": about} if about and suffix != ".pdf" else {}
+        figure.savefig(temporary, format=suffix[1:], dpi=dpi, metadata={**_METADATA[suffix], **description})
     return target

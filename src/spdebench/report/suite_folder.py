@@ -1,7 +1,7 @@
 """A suite in a folder: dataset files, and for each problem a card, a picture and the rows of its parts.
 
-Dataset files lie in the folder itself, where ``table --data`` looks for them; the rest lies in a folder with the name
-of the suite. What exists is kept, so that the same call continues after an interruption.
+Dataset files are in the folder itself, where ``table --data`` looks for them; the other files are in a sub-folder with
+the name of the suite. Existing files are kept, so that the same call continues after an interruption.
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ from spdebench.tasks import TaskSpec
 
 PICTURE_DPI = 90
 NUMBERS = {"floor": "floor", "nonlinearity": "linear", "step": "step"}
-"""What is printed of a problem, and its column in the file of measured numbers."""
+"""The numbers of a problem that are printed, and their columns in the file of measured numbers."""
 Report = Callable[[str, Path, bool], None]
-"""Called after each dataset: problem and part, its file, whether it was there already."""
+"""Called after each dataset with problem and part, its file, and whether the file existed already."""
 
 
 def rows_of(suite: Suite, problems: Sequence[SuiteProblem]) -> list[dict[str, Any]]:
-    """One row per problem: its numbers, where they are measured, and its sizes."""
+    """One row per problem: its measured numbers, if there are any, and its sizes."""
     out = []
     for problem in problems:
         spec = problem.spec
@@ -88,7 +88,7 @@ def describe(suite: Suite, problem: SuiteProblem, out: Path, device: str = "cpu"
 
 @dataclass(frozen=True)
 class Checked:
-    """A dataset of a suite, verified; ``error``: why it could not be."""
+    """The verification of a dataset of a suite; ``error`` is the reason if it could not be verified."""
 
     label: str
     path: Path
@@ -108,6 +108,7 @@ def check(problems: Sequence[SuiteProblem], folder: Path, device: str = "cpu") -
 
 
 def _checked(label: str, spec: DatasetSpec, folder: Path, device: str) -> Checked:
+    """Verify one dataset."""
     path = folder / spec.file_name
     if not path.exists():
         return Checked(label, path, error=f"there is no {path.name}")

@@ -1,7 +1,7 @@
-"""A filled table in five formats: our numbers next to the published ones, what is missing and how to get it.
+"""A filled table in five formats: our numbers next to the published ones, and commands for the missing ones.
 
 A number is written as mean ± s.d. over seeds (number of seeds), with a star if it is the best of its column; below or
-next to it stand the published number and ours as a multiple of it. ``-`` stands for a number that is missing.
+next to it are the published number and ours as a multiple of it. ``-`` means that a number is missing.
 """
 
 from __future__ import annotations
@@ -38,6 +38,7 @@ def text(filled: Filled) -> str:
 
 
 def _text_group(filled: Filled, group: Group) -> list[str]:
+    """The lines of one group; columns that do not fit into the width follow below."""
     left = [["", "", ""]]
     for row in group.rows:
         ms = group.inference_ms(row)
@@ -57,15 +58,15 @@ def _text_group(filled: Filled, group: Group) -> list[str]:
     left, columns = [left[k] for k in kept], [[c[k] for k in kept] for c in columns]
     used = [k for k in range(3) if k == 0 or any(line[k] for line in left[1:])]
     base = [[line[k] for line in left] for k in used]
-    room = WIDTH - sum(max(map(len, c)) + 2 for c in base)
+    width = WIDTH - sum(max(map(len, c)) + 2 for c in base)
     out: list[str] = []
-    for block in _fitting(columns, room):
+    for block in _fitting(columns, width):
         out += [*([""] if out else []), *_aligned([*base, *block])]
     return out
 
 
 def _text_column(filled: Filled, group: Group, column: str) -> list[str]:
-    """Header, two lines per row (ours, the paper's), and the significance of the best."""
+    """The lines of a column: header, two lines per row (ours, the paper's), and the significance of the best."""
     lines = [column]
     for row in group.rows:
         entry = group.entries.get((row, column))
@@ -79,20 +80,22 @@ def _text_column(filled: Filled, group: Group, column: str) -> list[str]:
     return [*lines, f" {probability(found[0])}" if found else ""]
 
 
-def _fitting(columns: list[list[str]], room: int) -> list[list[list[str]]]:
+def _fitting(columns: list[list[str]], width: int) -> list[list[list[str]]]:
+    """The columns in blocks, each at most ``width`` characters wide."""
     blocks: list[list[list[str]]] = [[]]
     used = 0
     for column in columns:
-        width = max(map(len, column)) + 2
-        if blocks[-1] and used + width > room:
+        own = max(map(len, column)) + 2
+        if blocks[-1] and used + own > width:
             blocks.append([])
             used = 0
         blocks[-1].append(column)
-        used += width
+        used += own
     return blocks
 
 
 def _aligned(columns: list[list[str]]) -> list[str]:
+    """The lines of columns side by side, with a rule below the header."""
     widths = [max(map(len, c)) for c in columns]
     lines = ["  ".join(c[k].ljust(w) for c, w in zip(columns, widths, strict=True)) for k in range(len(columns[0]))]
     rule = "-" * min(WIDTH, max(len(line.rstrip()) for line in lines))
@@ -100,6 +103,7 @@ def _aligned(columns: list[list[str]]) -> list[str]:
 
 
 def _wrapped(line: str) -> list[str]:
+    """A remark in lines of limited width; all but the first are indented."""
     out, current = [], ""
     for word in line.split():
         if current and len(current) + 1 + len(word) > WIDTH - 2:
@@ -136,12 +140,12 @@ def tidy(filled: Filled) -> list[dict[str, object]]:
 
 
 def comma_separated(filled: Filled, *, runs_only: bool = False) -> str:
-    """A line per cell; with ``runs_only`` per cell that has a run."""
+    """One line per cell; with ``runs_only`` only cells that have a run."""
     return as_csv(FIELDS, (row for row in tidy(filled) if row["seeds"] or not runs_only))
 
 
 def as_csv(fields: Sequence[str], rows: Iterable[Mapping[str, object]]) -> str:
-    """Rows below a header."""
+    """The rows as CSV, below a header."""
     stream = io.StringIO()
     writer = csv.DictWriter(stream, fields, lineterminator="\n")
     writer.writeheader()
@@ -150,7 +154,7 @@ def as_csv(fields: Sequence[str], rows: Iterable[Mapping[str, object]]) -> str:
 
 
 def _field(value: object) -> object:
-    """Numbers as they are; text that a spreadsheet would calculate gets a quote before it."""
+    """A value for CSV; text that a spreadsheet would take for a formula gets a quote before it."""
     if isinstance(value, str):
         plain = one_line(value)
         return f"'{plain}" if plain.lstrip()[:1] in tuple("=+-@") else plain

@@ -7,11 +7,12 @@ import re
 import pytest
 
 import spdebench as sb
+from spdebench.report.formatting import title
 from spdebench.report.handbook import Law, own_equations, own_models, page_names
 from spdebench.report.handbook.equation_pages import equation_index, equation_page, shown
 from spdebench.report.handbook.formula import display, latex
 from spdebench.report.handbook.model_pages import model_index, model_page
-from spdebench.report.handbook.prose import blocks, markdown, title
+from spdebench.report.handbook.prose import blocks, markdown
 from spdebench.report.handbook.references import OF_EQUATIONS, OF_MODELS
 
 

@@ -4,7 +4,7 @@ shown        records and submissions as runs that can be compared
 rows         runs that differ only in their seed are one row
 problems     rows of the same data and task, with the floor
 ranking      names of variants, ranks and the best
-leaderboard  problems in words, and what a reader may choose them by
+leaderboard  problems in words, and the values by which a reader can filter them
 listing      the rows of a problem of a suite as text, Markdown, CSV and JSON
 """
 

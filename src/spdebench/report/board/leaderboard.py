@@ -15,7 +15,7 @@ from spdebench.report.board.rows import metrics_of
 
 @dataclass(frozen=True)
 class Leaderboard:
-    """Problems, and the values to choose them by."""
+    """Problems, and the values by which a reader can filter them."""
 
     problems: Sequence[Problem]
 
@@ -26,21 +26,25 @@ class Leaderboard:
 
     @cached_property
     def metrics(self) -> list[str]:
-        """The metrics to choose a column by; the main one is always shown."""
+        """The metrics from which a reader can choose a further column; the main one is always shown."""
         return [name for name in metrics_of(row for p in self.problems for row in p.rows) if name != MAIN]
 
     @cached_property
     def common(self) -> list[str]:
-        """What holds for every problem that does not say otherwise, where there are several: parts that all have, and
-        the fields (n=1200) of most of them where the others have another value of that field."""
+        """The parts of descriptions that are stated once for several problems.
+
+        These are parts that all problems have, and fields such as n=1200 that most have and the others have with
+        another value.
+        """
         counts = Counter(part for problem in self.problems for part in dict.fromkeys(problem.parts))
         every = len(self.problems)
         return [part for part, count in counts.items() if every > 1 and (count == every or self._usual(part, count))]
 
     def _usual(self, part: str, count: int) -> bool:
+        """Whether a part is a field that most problems have with this value and all others with another value."""
         name = part.partition("=")[0] + "="
-        told = (any(other.startswith(name) for other in problem.parts) for problem in self.problems)
-        return "=" in part and " " not in part and 2 * count > len(self.problems) and all(told)
+        stated = (any(other.startswith(name) for other in problem.parts) for problem in self.problems)
+        return "=" in part and " " not in part and 2 * count > len(self.problems) and all(stated)
 
     def words(self, problem: Problem) -> str:
         """The properties in which a problem differs from others of its equation, in one line."""
@@ -48,12 +52,12 @@ class Leaderboard:
 
     @cached_property
     def choices(self) -> dict[str, list[str]]:
-        """Name of a choice -> its values, where there is more than one."""
+        """The values of each filter, by its name, if there is more than one."""
         return values_by_name(problem.choices for problem in self.problems)
 
 
 def values_by_name(choices: Iterable[Mapping[str, str]]) -> dict[str, list[str]]:
-    """The values of each name in all of these, sorted, where there is more than one."""
+    """The values of each name in all of these, sorted; names with a single value are left out."""
     found: dict[str, set[str]] = {}
     for each in choices:
         for name, value in each.items():
@@ -62,7 +66,7 @@ def values_by_name(choices: Iterable[Mapping[str, str]]) -> dict[str, list[str]]
 
 
 def _by_number(value: str) -> tuple[float, str]:
-    """Numbers by their value, then words."""
+    """A key that sorts numbers by their value, and words after them."""
     try:
         number = float(value)
     except ValueError:

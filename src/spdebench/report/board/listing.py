@@ -51,7 +51,7 @@ class ProblemBoard:
 
     @property
     def rows(self) -> list[BoardRow]:
-        """Those of models, the best first; no short runs that tried a learning rate."""
+        """The rows of models, the best first, without short runs that tried a learning rate."""
         return [row for row in self.problem.rows if not (row.first.reference or row.first.pilot)]
 
     @property
@@ -63,12 +63,15 @@ class ProblemBoard:
         return self.problem.floor.mean if self.problem.floor else None
 
     def at_floor(self, mean: float | None) -> bool:
-        """Whether an error cannot be improved. The energy score of the true law is not small: a factor says little."""
+        """Whether a relative L2 error is within the factor 1.2 of the floor; False for energy scores.
+
+        The energy score of the true law is not small, so that a factor has no meaning there.
+        """
         return self.problem.metric == MAIN and at_floor(mean, self.floor)
 
     @property
     def leaders(self) -> list[BoardRow]:
-        """The rows that no other is ahead of."""
+        """The rows with rank 1."""
         return [row for row in self.rows if row.rank == 1]
 
 
@@ -93,7 +96,7 @@ def boards(suite: Suite, records: Records, entered: Iterable[Submission], only: 
 
 
 def _place(data: Mapping[str, Any], task: Mapping[str, Any]) -> str:
-    """Dataset and task, whatever part of the noise is seen; data with a column for it have another chunk size."""
+    """Dataset and task as text, without ``seen`` and what depends on it: members and chunk size."""
     kept = {key: value for key, value in data.items() if key not in ("seen", "members", "chunk")}
     return spec.canonical_json([kept, {key: value for key, value in task.items() if key != "seen"}])
 
@@ -118,7 +121,7 @@ def tidy(found: Iterable[ProblemBoard]) -> list[dict[str, Any]]:
 
 
 def overview(found: Iterable[ProblemBoard]) -> list[dict[str, str]]:
-    """One line per problem: who leads, with what score, and the floor."""
+    """One line per problem: the leading models, their score, and the floor."""
     return [
         {
             "problem": board.title,
@@ -137,7 +140,7 @@ def overview(found: Iterable[ProblemBoard]) -> list[dict[str, str]]:
 
 
 def lines(board: ProblemBoard) -> list[dict[str, str]]:
-    """The rows of a problem as text, and the floor in its place among them."""
+    """The rows of a problem as text, with the floor in its place among them."""
     metric = board.problem.metric
     out = [
         {
@@ -182,6 +185,7 @@ def render(suite: Suite, found: Sequence[ProblemBoard], format: str, *, whole: b
 
 
 def _table(rows: Sequence[Mapping[str, str]], format: str) -> str:
+    """Rows as a table in text or Markdown."""
     if not rows:
         return ""
     if format == "text":

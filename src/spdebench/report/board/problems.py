@@ -16,7 +16,7 @@ from spdebench.report.formatting import text
 from spdebench.training.solver_row import floor_of
 
 LAW = "energy_score"
-"""The metric that predicted laws are ordered by."""
+"""The metric by which predicted laws are ordered."""
 
 
 @dataclass(frozen=True)
@@ -27,18 +27,18 @@ class Problem:
 
     @property
     def key(self) -> str:
-        """Names its place on a page."""
+        """The name of its place on a page."""
         return self.rows[0].first.problem
 
     @cached_property
     def metric(self) -> str:
-        """The metric that ranks: the score of a law where only a part of the noise is given and some row has it."""
+        """The metric that ranks: the energy score if only a part of the noise is given and some row has that score."""
         law = self.rows[0].first.record.task.get("seen") is not None
         return LAW if law and any(LAW in row.scores for row in self.rows) else MAIN
 
     @property
     def suite(self) -> str:
-        """The suite that the problem belongs to, and its name there; empty where it is in none."""
+        """The suite of the problem and its name there; empty if it is in none."""
         return suite_problems().get(self.key, "")
 
     @property
@@ -51,7 +51,7 @@ class Problem:
 
     @cached_property
     def choices(self) -> dict[str, str]:
-        """What a reader may choose problems by."""
+        """The values by which a reader can filter problems, by name."""
         row = self.rows[0]
         found = {name: row.field(key) for name, key in (("J", "truncation"), ("σ", "sigma"), ("boundary", "boundary"))}
         return {
@@ -64,7 +64,7 @@ class Problem:
 
     @cached_property
     def parts(self) -> list[str]:
-        """The problem without its equation: what data and task differ in from their defaults comes last."""
+        """The problem in words, without its equation; fields of data and task that differ from defaults come last."""
         named = {"J": "J = {}", "σ": "σ = {}", "boundary": "{}", "task": "{}"}
         found = [shape.format(self.choices[key]) for key, shape in named.items() if self.choices[key] != text(None)]
         more = dict.fromkeys(word for data in self.datasets[:3] for word in data.extras.split())
@@ -72,7 +72,7 @@ class Problem:
 
     @cached_property
     def metrics(self) -> list[str]:
-        """All metrics but the one that ranks."""
+        """All metrics except the one that ranks."""
         return [name for name in metrics_of(self.rows) if name != self.metric]
 
     @cached_property
@@ -100,7 +100,7 @@ class Problem:
     # --- reference numbers ----------------------------------------------------------------------------------------
     @property
     def fine_reference(self) -> SeedMean | None:
-        """The distance of the data to a finer solution with the same noise; None where no solver row has it."""
+        """The distance of the data to a finer solution with the same noise; None if no solver row has it."""
         return next((row.main for row in self.rows if row.first.solver and row.main), None)
 
     @cached_property
@@ -125,14 +125,15 @@ class Problem:
 
 
 def _floor(record: Record) -> float | None:
+    """The floor in a solver's record; None if its equation is not declared."""
     try:
         return floor_of(record)
-    except UserError:  # of an equation that is not declared here
+    except UserError:
         return None
 
 
 def problems_of(rows: Iterable[BoardRow]) -> list[Problem]:
-    """Rows by problem, in their order."""
+    """The rows grouped by problem, in their order."""
     found: dict[str, list[BoardRow]] = {}
     for row in rows:
         found.setdefault(row.first.problem, []).append(row)

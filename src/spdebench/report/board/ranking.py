@@ -36,6 +36,7 @@ def rows_of(runs: Iterable[ShownRun]) -> list[BoardRow]:
 
 
 def _order(row: BoardRow) -> tuple[Any, ...]:
+    """A key that sorts rows by problem, then by score."""
     data = row.first.datasets[0].order if row.first.datasets else ()
     place = (row.equation, row.inputs, data, len(row.first.datasets), row.view, row.first.problem)
     mean = row.main.mean if row.main else math.nan
@@ -44,7 +45,7 @@ def _order(row: BoardRow) -> tuple[Any, ...]:
 
 
 def _name_differing_settings(problem: Sequence[BoardRow]) -> None:
-    """Where a model has several rows, name the settings in which they differ; pilots do not count for other rows."""
+    """If a model has several rows, name the settings in which they differ; pilots do not count for other rows."""
     for model in {row.first.model for row in problem}:
         same = [row for row in problem if row.first.model == model]
         final = [row for row in same if not row.first.pilot]
@@ -61,8 +62,11 @@ def _differing(rows: Sequence[BoardRow]) -> list[str]:
 
 
 def _mark_best(problem: Problem) -> None:
-    """Set ranks and mark the best row of each metric, where a network ran. Equal rows, and all within a factor 1.2 of
-    the floor, are equal; a metric that one row alone has marks none."""
+    """Set ranks and mark the best row of each metric, if a network was trained on the problem.
+
+    Rows with the same score have the same rank, and so have all rows within a factor 1.2 of the floor. No row is the
+    best of a metric that only one row has.
+    """
     if not problem.networks:
         return
     competing = [row for row in problem.rows if row.competes]

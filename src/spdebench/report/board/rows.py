@@ -20,10 +20,10 @@ RowKind = Literal["network", "submission", "baseline", "solver", "true law"]
 
 @dataclass
 class BoardRow:
-    """Runs that differ in their seed only."""
+    """A row of the leaderboard: runs that differ only in their seed."""
 
     runs: list[ShownRun]
-    variant: str = ""  # what tells it from other rows of the same model and problem
+    variant: str = ""  # the settings in which it differs from other rows of the same model and problem
     metric: str = MAIN  # the metric by which its problem is ranked
     best: set[str] = field(default_factory=set)  # metrics on which it is the best of its problem
     rank: int | None = None  # by `metric`, among the rows that compete
@@ -34,6 +34,7 @@ class BoardRow:
 
     @cached_property
     def scores(self) -> dict[str, SeedMean]:
+        """Mean and standard deviation over seeds, by metric."""
         names = dict.fromkeys(name for run in self.runs for name in run.scores)
         found = {
             name: mean_over_seeds(run.scores[name].value for run in self.runs if name in run.scores) for name in names
@@ -42,7 +43,7 @@ class BoardRow:
 
     @property
     def main(self) -> SeedMean | None:
-        """Mean of the metric by which the problem is ranked."""
+        """Mean and standard deviation of the metric by which the problem is ranked."""
         return self.scores.get(self.metric)
 
     @property
@@ -59,7 +60,7 @@ class BoardRow:
     def parameters(self) -> int | None:
         return self.first.record.parameters
 
-    # --- what kind of row it is -----------------------------------------------------------------------------------
+    # --- the kind of row ------------------------------------------------------------------------------------------
     @property
     def kind(self) -> RowKind:
         if self.first.submission is not None:
@@ -75,17 +76,17 @@ class BoardRow:
 
     @property
     def competes(self) -> bool:
-        """Whether it is ranked: a model, not a pilot of a learning rate, and not given the data's scheme."""
+        """Whether it is ranked: not a reference, not a pilot of a learning rate, and not given the data's scheme."""
         return not (self.first.reference or self.first.pilot or self.first.record.knows_scheme)
 
     @property
     def hidden(self) -> bool:
-        """Whether all of its scores are on truth that the authors did not have."""
+        """Whether all of its scores are on solutions that its authors did not have."""
         return all(run.scored is not None and run.scored.hidden for run in self.runs)
 
     @property
     def reproduced(self) -> bool | None:
-        """Whether every second run by the maintainers came within 2 %; None: there was none, or it is our own."""
+        """Whether all repeated runs by the maintainers agreed within 2 %; None if there was none or it is our row."""
         known = [run.scored.reproduced for run in self.runs if run.scored and run.scored.reproduced is not None]
         return all(known) if known else None
 
@@ -99,7 +100,7 @@ class BoardRow:
 
     @property
     def few_seeds(self) -> str:
-        """The note on a mean over fewer than three training seeds; empty where it needs none."""
+        """A note on a mean over fewer than three training seeds; otherwise empty."""
         count = len(self.runs)
         noted = self.learned and not self.first.pilot and count < ENOUGH_SEEDS
         return f"{count} seed{'s' * (count > 1)}" if noted else ""
@@ -111,11 +112,11 @@ class BoardRow:
 
     @cached_property
     def equation(self) -> str:
-        told = mapping(self.first.record.task.get("equation")).get("name")  # what imported data obey
-        return text(told) if told else several(d.equation for d in self.first.datasets) or text(None)
+        given = mapping(self.first.record.task.get("equation")).get("name")  # the equation of imported data
+        return text(given) if given else several(d.equation for d in self.first.datasets) or text(None)
 
     def field(self, key: str) -> str:
-        """A field of the equation, every value it takes in a mixture."""
+        """The value of a field of the equation; all its values in a mixture."""
         return several(d.fields.get(key) for d in self.first.datasets) or text(None)
 
     @property
@@ -124,12 +125,12 @@ class BoardRow:
 
     @cached_property
     def view(self) -> str:
-        """The task's other fields, where they differ from their defaults."""
+        """The task's other fields that differ from their defaults."""
         defaults = {f.name: f.default for f in dataclasses.fields(TaskSpec)}
-        rest = {
+        others = {
             k: v for k, v in self.first.record.task.items() if k not in ("inputs", "equation") and defaults.get(k) != v
         }
-        return " ".join(f"{text(k)}={text(v)}" for k, v in rest.items())
+        return " ".join(f"{text(k)}={text(v)}" for k, v in others.items())
 
 
 def metrics_of(rows: Iterable[BoardRow]) -> list[str]:

@@ -1,6 +1,6 @@
 """Datasets and runs as the leaderboard and the site show them.
 
-What a dataset, task or configuration holds is free, so that its values may be anything that JSON can hold.
+The values in the dataset, task and configuration of a record are not restricted: they may be any JSON values.
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ from spdebench.training.law_rows import INDEPENDENT_LAW
 from spdebench.training.solver_row import SOLVER, outdated
 from spdebench.training.train_command import train_command
 
-_SHOWN = ("truncation", "sigma", "boundary", "kappa")  # columns of their own (kappa: the task)
-_AUTOMATIC = ("basis", "solve_points", "substeps")  # filled in by the equation where they are not given
+_SHOWN = ("truncation", "sigma", "boundary", "kappa")  # fields with a column of their own (kappa: the task)
+_AUTOMATIC = ("basis", "solve_points", "substeps")  # fields that the equation fills in if they are not given
 
 
 @dataclass(frozen=True)
@@ -39,7 +39,7 @@ class ShownDataset:
 
     @cached_property
     def key(self) -> str:
-        """Names its page; it is the digest in the name of the dataset's file."""
+        """The name of its page: the digest in the name of the dataset's file."""
         return fingerprint(self.identity)
 
     @property
@@ -48,7 +48,7 @@ class ShownDataset:
 
     @cached_property
     def fields(self) -> dict[str, Any]:
-        """The equation's fields; of imported data what is known."""
+        """The fields of the equation; for imported data those that are known."""
         if self.imported:
             published, grid = mapping(self.identity["published"]), mapping(self.identity.get("grid"))
             tags = mapping(published.get("tags"))
@@ -64,7 +64,7 @@ class ShownDataset:
 
     @cached_property
     def known(self) -> Equation | None:
-        """The equation's spec, if this version has that equation and takes these values."""
+        """The equation, if it is declared and accepts these values; otherwise None."""
         try:
             return None if self.imported else from_dict(dict(self.identity)).equation
         except (UserError, ValueError, TypeError, AttributeError):
@@ -72,7 +72,7 @@ class ShownDataset:
 
     @cached_property
     def special(self) -> dict[str, Any]:
-        """The fields that differ from the equation's defaults; all of them where the equation is not known."""
+        """The fields that differ from the equation's defaults; all fields if the equation is not known."""
         if self.known is None:
             return {} if self.imported else dict(self.fields)
         default = {f.name: f.default for f in dataclasses.fields(self.known)}
@@ -86,12 +86,13 @@ class ShownDataset:
         """The fields that have no column of their own in the leaderboard."""
         if self.imported:
             return f"imported {text(mapping(self.identity['published']).get('file'))}"
-        rest = [f"{key}={text(value)}" for key, value in self.special.items() if key not in _SHOWN]
+        others = [f"{key}={text(value)}" for key, value in self.special.items() if key not in _SHOWN]
         seed = self.identity.get("seed")
-        return " ".join([f"n={text(self.identity.get('n'))}", *rest, *([f"seed={text(seed)}"] if seed else [])])
+        return " ".join([f"n={text(self.identity.get('n'))}", *others, *([f"seed={text(seed)}"] if seed else [])])
 
     @property
     def label(self) -> str:
+        """Equation, J, sigma, boundary and kappa in words."""
         known = {key: self.fields.get(key) for key in _SHOWN}
         signs = {"truncation": "J ", "sigma": "σ ", "boundary": "", "kappa": "κ "}
         parts = [f"{sign}{text(known[key])}" for key, sign in signs.items() if known[key]]
@@ -99,20 +100,20 @@ class ShownDataset:
 
     @property
     def choices(self) -> dict[str, str]:
-        """What a reader may choose datasets by."""
+        """The values by which a reader can filter datasets, by name."""
         names = {"J": "truncation", "σ": "sigma", "boundary": "boundary"}
         return {"equation": self.equation, **{name: text(self.fields.get(key)) for name, key in names.items()}}
 
     @cached_property
     def order(self) -> tuple[Any, ...]:
-        """Sorts the datasets of an equation: numbers by their value, and those that differ only in J side by side."""
+        """A key that sorts the datasets of an equation; those that differ only in J come one after the other."""
         found = (real(self.fields.get(key)) for key in ("sigma", "truncation", "kappa"))
         sigma, truncation, kappa = (math.inf if value is None or math.isnan(value) else value for value in found)
         return (text(self.fields.get("boundary")), sigma, self.extras, truncation, kappa, self.key)
 
     @property
     def command(self) -> str | None:
-        """The command that makes the file."""
+        """The command that makes the file; None for imported data."""
         if self.imported:
             return None
         fields = [f"{key}={text(value)}" for key, value in self.special.items()]
@@ -124,10 +125,10 @@ class ShownDataset:
 
 @dataclass(frozen=True)
 class ShownRun:
-    """One record. ``key`` names its page.
+    """One record. ``key`` is the name of its page.
 
-    ``submission`` and ``scored``: where the record comes from, if it is not ours. ``pilot``: a short run that tried a
-    learning rate for another one. ``known_data``: datasets by key, which runs share, since a dataset is looked up once.
+    ``submission`` and ``scored``: the origin of the record, if it is not ours. ``pilot``: whether this is a short run
+    that tried a learning rate for another one. ``known_data``: a cache of datasets by key, which all runs share.
     """
 
     key: str
@@ -172,7 +173,7 @@ class ShownRun:
 
     @cached_property
     def commands(self) -> list[str]:
-        """The commands that make the run again; none where there is no such command."""
+        """The commands that make the run again; empty if there are none."""
         trained = train_command(self.record)
         return [*(each.command or "" for each in self.datasets), trained] if trained else []
 
@@ -182,50 +183,50 @@ class ShownRun:
 
     @property
     def true_law(self) -> bool:
-        """Further members of the true law: the floor where laws are predicted."""
+        """Whether this is the row of the true law, which is the floor for predicted laws."""
         return self.record.model == INDEPENDENT_LAW
 
     @property
     def reference(self) -> bool:
-        """Not a model: the solver, or the true law."""
+        """Whether this is not a model but the solver or the true law."""
         return self.solver or self.true_law
 
     @property
     def baseline(self) -> bool:
-        """Not trained by gradients: zero epochs."""
+        """Whether this is one of our models that is not trained by gradients."""
         return self.record.epochs == 0 and not self.reference and self.submission is None
 
     @property
     def page(self) -> str:
-        """Its place within the site."""
+        """The path of its page within the site."""
         return f"runs/{self.key}.html" if self.submission is None else f"submissions/{self.submission.name}.html"
 
     @cached_property
     def scores(self) -> Mapping[str, MetricValue]:
-        """Metric -> value; the solver's scores are those against a finer solution."""
+        """The scores by metric; those of the solver are against a finer solution."""
         finer = self.record.part(FINER) if self.solver else None
         return finer.scores if finer and finer.scores else self.record.scores
 
     @cached_property
     def problem(self) -> str:
-        """Fingerprint of datasets and task."""
+        """A fingerprint of datasets and task; runs with the same one can be compared."""
         return fingerprint([self.record.datasets, self.record.task])
 
     @cached_property
     def settings(self) -> dict[str, Any]:
-        """Configuration and options but for the seed: what may tell two rows of one model apart."""
+        """Configuration and options except the seed, in which two rows of one model may differ."""
         options = {key: value for key, value in self.record.options.items() if key != "seed"}
         initial = {"initial": self.record.initial} if self.record.initial else {}
         return {**self.record.config, **options, **initial}
 
     @cached_property
     def group(self) -> str:
-        """Fingerprint of all but the seed."""
+        """A fingerprint of everything except the seed; runs with the same one form a row."""
         return fingerprint([self.problem, self.record.model, self.settings])
 
 
 def shown_runs(records: Records, pilots: Collection[str] = ()) -> list[ShownRun]:
-    """Runs of all records, by key; a solver's record that was measured otherwise is left out.
+    """The runs of all records, sorted by key; outdated records of the solver are left out.
 
     ``pilots`` are digests of short runs that tried a learning rate.
     """

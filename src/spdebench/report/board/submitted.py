@@ -23,6 +23,7 @@ def shown_submissions(found: Iterable[Submission]) -> list[ShownRun]:
 
 
 def _shown(submission: Submission, scored: Scored) -> ShownRun:
+    """One score of a submission as a run."""
     card = submission.card
     data, task = identity_of(problem_of(submission, scored), scored.seen)
     digest = fingerprint([submission.name, *scored.key])
@@ -55,7 +56,7 @@ def problem_of(submission: Submission, scored: Scored) -> SuiteProblem:
 
 
 def identity_of(problem: SuiteProblem, seen: int | None = None) -> tuple[Mapping[str, Any], Mapping[str, Any]]:
-    """Dataset and task of a problem as records have them; ``seen``: the truncation of the noise that is given."""
+    """Dataset and task of a problem as in records; ``seen`` is the truncation of the noise that a model is given."""
     equation = problem.build()
     data = DatasetSpec(equation=equation, n=problem.n, seed=problem.seed, seen=seen)
     task = TaskSpec(**{"inputs": equation.task, **subsampling(equation), **problem.task, "seen": seen})
@@ -64,7 +65,7 @@ def identity_of(problem: SuiteProblem, seen: int | None = None) -> tuple[Mapping
 
 @functools.cache
 def suite_problems() -> Mapping[str, str]:
-    """Fingerprint of dataset and task -> suite and name of the problems of the core suite."""
+    """Suite and name of the problems of the core suite, by the fingerprint of dataset and task."""
     return {
         fingerprint([[data], task]): f"core suite: {p.name}" for p in CORE.problems for data, task in [identity_of(p)]
     }

@@ -19,6 +19,7 @@ from spdebench.report.style import (
     new_figure,
     picture,
     plain,
+    plane,
     styled,
     symmetric_limit,
 )
@@ -32,14 +33,14 @@ BANDS = ((0.05, 0.95, 0.14), (0.25, 0.75, 0.22))
 LINES = 16
 """Members of an ensemble that are drawn as lines."""
 PANELS = 3
-"""Inputs that a fan shows."""
+"""The most inputs that a fan shows."""
 SURE = 0.9
-"""The share of rank histograms of a calibrated law in which one bin lies within the band."""
+"""The probability that a bin of the rank histogram of a calibrated law is within the band."""
 
 
 @dataclass(frozen=True)
 class Laws:
-    """True and predicted members (n, M, T, X..) and (n, m, T, X..) of the same n inputs, and what they are."""
+    """True and predicted members (n, M, T, X..) and (n, m, T, X..) of the same n inputs, with title and remark."""
 
     truth: np.ndarray
     predicted: np.ndarray
@@ -50,7 +51,7 @@ class Laws:
 
     @property
     def drawn(self) -> str:
-        """How many members are lines of a figure, if not all of them are."""
+        """A text on how many members are drawn as lines, if not all of them are."""
         return f", {LINES} of them as lines" if max(self.truth.shape[1], self.predicted.shape[1]) > LINES else ""
 
     @property
@@ -61,7 +62,7 @@ class Laws:
 
 @styled
 def plot_fan(laws: Laws) -> Figure:
-    """u(t, x0) of up to three inputs: true and predicted members, and bands that hold 50 % and 90 % of the latter."""
+    """u(t, x0) of up to three inputs: true and predicted members, and bands with 50 % and 90 % of the latter."""
     count = min(PANELS, len(laws.truth))
     place = ", ".join(f"{float(laws.grid.coordinates(k)[i]):.3g}" for k, i in enumerate(laws.middle))
     remark = f"{laws.remark}{laws.drawn};  u at the point x = {place}"
@@ -125,11 +126,10 @@ def _pictures(laws: Laws) -> Figure:
     figure = new_figure(8.0, 4.6, plain(laws.title, 110), f"{laws.remark};  u at the last frame, first input")
     panels = figure.subplots(2, shown, squeeze=False)
     extent = (laws.grid.lower[0], laws.grid.upper[0], laws.grid.lower[1], laws.grid.upper[1])
-    plane = laws.middle[2:]
     limit = symmetric_limit(np.concatenate([members[:shown, -1].ravel() for _, members in rows]))
     for line, (name, members) in zip(panels, rows, strict=True):
         for k, axes in enumerate(line):
-            image = picture(axes, members[k, -1][(slice(None), slice(None), *plane)].T, extent, limit)
+            image = picture(axes, plane(members[k, -1]), extent, limit)
             axes.set(title=f"{name} member {k + 1}", xticks=[], yticks=[], aspect="equal")
     figure.colorbar(image, ax=panels, shrink=0.8)
     return figure
@@ -145,8 +145,10 @@ class Ranks:
 
 
 def rank_band(total: int, bins: int, sure: float = SURE) -> tuple[int, int]:
-    """Counts between which a bin lies with probability of at least ``sure`` if all ranks are equally likely:
-    the central interval of the binomial law of ``total`` draws with probability 1/bins."""
+    """The central interval of the binomial law of ``total`` draws with probability 1/bins.
+
+    If all ranks are equally likely, the count of a bin is in it with a probability of at least ``sure``.
+    """
     p = 1 / bins
     masses = np.array([math.comb(total, k) * p**k * (1 - p) ** (total - k) for k in range(total + 1)])
     cumulative = np.cumsum(masses)

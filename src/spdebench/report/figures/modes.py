@@ -20,8 +20,6 @@ from spdebench.errors import without_aliasing_warning
 from spdebench.grids import Grid
 from spdebench.metrics.spectrum import largest_shell, shell_numbers
 
-_UNITS = 256  # responses computed at a time
-
 
 def shells(grid: Grid) -> np.ndarray:
     """The shells k that are drawn: 0.. (periodic) or 1.. (Dirichlet) up to the last resolved one."""
@@ -51,20 +49,14 @@ def power(field: np.ndarray, grid: Grid, matrix: Tensor) -> np.ndarray:
 def noise_power(equation: Equation) -> tuple[np.ndarray, float]:
     """S(k) of dW/sqrt(dt) on the stored grid and the mean over x of Var dW/dt, both exact.
 
-    W is linear in independent normal variables, so E|c_k|^2/dt is the sum of |response|^2 to each of them. These are
-    the eigenvalues if the grid resolves the basis, and otherwise sums over the modes that alias onto k.
+    E|c_k|^2/dt is the sum of |c_k|^2 over the basis functions sqrt(lambda_q) phi_q of the noise. These are the
+    eigenvalues if the grid resolves the basis, and otherwise sums over the modes that alias onto k.
     """
     with without_aliasing_warning():
         wiener = equation.wiener()
     stored, total = equation.grid, torch.zeros(equation.grid.spectral_shape, dtype=torch.float64)
-    roots = torch.view_as_complex(wiener.roots.to(torch.float64).contiguous())
-    for start in range(0, len(roots), _UNITS):
-        rows = torch.arange(start, min(start + _UNITS, len(roots)))
-        unit = torch.zeros(len(rows), len(roots), dtype=torch.complex128)
-        for part in (roots.real + 0j, roots.imag * 1j):
-            unit[torch.arange(len(rows)), rows] = part[rows]
-            seen = wiener.grid.resize(wiener.spectral(unit), stored)
-            total += seen.abs().square().sum(0)
+    for c in wiener.functions():
+        total += wiener.grid.resize(c, stored).abs().square().sum(0)
     mean_square = float((total * stored.multiplicity()).sum())
     return (total.flatten() @ shell_matrix(stored)).numpy(), mean_square
 

@@ -31,6 +31,7 @@ from spdebench.report.style import (
     legend_beside,
     new_figure,
     picture,
+    plane,
     shades,
     styled,
     symmetric_limit,
@@ -111,7 +112,7 @@ class Outcome:
 def solve_members(
     equation: Equation, truncations: Sequence[int] | None = None, n: int | None = None, seed: int = 0
 ) -> dict[str, tuple[Outcome, ...]]:
-    """Solutions for samples 0..n-1 with the same noise: renormalisation -> one outcome for every J."""
+    """Solutions for samples 0..n-1 with the same noise: one outcome for every J, by kind of renormalisation."""
     if equation.name not in SETTINGS:
         known = ", ".join(SETTINGS)
         raise UserError(f"{equation.name} needs no renormalisation; this study is for {known}")
@@ -126,6 +127,7 @@ def solve_members(
 def _solve_family(
     equation: Equation, truncations: tuple[int, ...], n: int, seed: int, renormalisation: str
 ) -> tuple[Outcome, ...]:
+    """The outcomes of one kind of renormalisation for every J; kept for later calls."""
     setting, outcomes = SETTINGS[equation.name], []
     for truncation in truncations:
         member = setting.member(equation, truncation, truncations[-1], renormalisation)
@@ -207,6 +209,7 @@ def plot_renormalisation(
 
 
 def _remark(equation: Equation, families: dict[str, tuple[Outcome, ...]]) -> str:
+    """The remark below the title, which explains the figure."""
     setting, chosen = SETTINGS[equation.name], [o.truncation for o in families["exact"]]
     member = setting.member(equation, chosen[-1], chosen[-1], "exact")
     points = "(J+1)" if equation.name == "phi43" else str(member.solve_points)
@@ -228,7 +231,7 @@ def _draw_pair(row: Sequence[Axes], equation: Equation, with_term: np.ndarray, w
     grid, letter = equation.grid, equation.formula.split("_")[0]
     rms = np.sqrt((with_term**2).mean(tuple(range(1, 1 + grid.dim)), keepdims=True))
     relative = np.abs(with_term - without) / np.where(rms > 0, rms, 1.0)
-    first, second, third = (_plane(field, grid) for field in (with_term, without, relative))
+    first, second, third = (_rows_and_columns(field, grid) for field in (with_term, without, relative))
     low, high = (0.0, equation.horizon) if grid.dim == 1 else (grid.lower[1], grid.upper[1])
     box, limit = (grid.lower[0], grid.upper[0], low, high), symmetric_limit(np.stack((first, second)))
     picture(row[0], first, box, limit)
@@ -248,16 +251,13 @@ def _rms(values: np.ndarray) -> float:
     return float(np.sqrt((values**2).mean()))
 
 
-def _plane(field: np.ndarray, grid: Grid) -> np.ndarray:
-    """(T, X..) -> rows and columns of a picture: time and x, or y and x of the last frame (its middle plane)."""
-    if grid.dim == 1:
-        return field
-    last = field[-1]
-    out: np.ndarray = (last[..., last.shape[-1] // 2] if grid.dim == 3 else last).T
-    return out
+def _rows_and_columns(field: np.ndarray, grid: Grid) -> np.ndarray:
+    """Rows and columns of a picture of (T, X..): time and x, or y and x of the last frame (its middle plane)."""
+    return field if grid.dim == 1 else plane(field[-1])
 
 
 def _draw_distances(axes: Axes, table: pandas.DataFrame) -> None:
+    """Draw the distances of `renormalisation_table` against J."""
     for kind, (label, colour) in LINES.items():
         part = table[table["renormalisation"] == kind]
         bars = BAND * part["distance_se"]
@@ -297,7 +297,7 @@ def _draw_changes(table: np.ndarray, equation: Equation, families: dict[str, tup
         limit = symmetric_limit(fields[-1], 1.0)
         axes[0].set_title(title)
         for one, field in zip(axes, fields, strict=True):
-            image = picture(one, _plane(field[None], grid), box, limit)
+            image = picture(one, plane(field), box, limit)
             one.set(aspect="equal", xticks=(box[0], box[1]), yticks=(box[2], box[3]))
             label = {"boxstyle": "square,pad=0.2", "facecolor": "white", "edgecolor": "none", "alpha": 0.8}
             one.text(0.03, 0.03, f"rms {_rms(field):.1e}", transform=one.transAxes, fontsize=8, bbox=label)

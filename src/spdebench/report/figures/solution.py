@@ -16,6 +16,7 @@ from spdebench.report.style import (
     line_with_band,
     new_figure,
     picture,
+    plane,
     remark_of,
     rows_shown,
     set_log_limits,
@@ -69,7 +70,7 @@ def picture_row(
             image = picture(axes, field, (grid.lower[0], grid.upper[0], -half, end + half), limit)
             axes.set(ylim=(0, end), title=f"sample {i}")
         else:
-            image = picture(axes, _plane(field[-1]), _box(dataset), limit)
+            image = picture(axes, plane(field[-1]), _box(dataset), limit)
             axes.set(title=f"sample {i}, $t$ = {end:.3g}", aspect="equal")
     row[0].set_ylabel("time $t$" if grid.dim == 1 else "$y$")
     label += ", middle plane" if grid.dim == 3 else ""
@@ -86,7 +87,7 @@ def _slices(row: Sequence[Axes], dataset: Dataset, u: np.ndarray, letter: str) -
             axes.plot(x, field[k], color=colour, linewidth=1.0, label=f"$t$ = {dataset.times[k]:.3g}")
         axes.set(xlabel="$x$", xlim=(dataset.grid.lower[0], dataset.grid.upper[0]))
     row[0].set_ylabel(f"${letter}(t, x)$")
-    legend_beside(row[-1]).set_in_layout(False)  # it stands beneath the colour bar
+    legend_beside(row[-1]).set_in_layout(False)  # it is below the colour bar
 
 
 def _frames(figure: Figure, dataset: Dataset, u: np.ndarray, limit: float, letter: str) -> None:
@@ -95,7 +96,7 @@ def _frames(figure: Figure, dataset: Dataset, u: np.ndarray, limit: float, lette
     table = figure.subplots(len(u), 4, sharex=True, sharey=True, squeeze=False)
     for i, row in enumerate(table):
         for axes, k in zip(row, picks, strict=True):
-            image = picture(axes, _plane(u[i, k]), _box(dataset), limit)
+            image = picture(axes, plane(u[i, k]), _box(dataset), limit)
             axes.set(aspect="equal", title=f"$t$ = {dataset.times[k]:.3g}" if i == 0 else "")
         row[0].set_ylabel(f"sample {i}\n$y$")
     for axes in table[-1]:
@@ -104,12 +105,8 @@ def _frames(figure: Figure, dataset: Dataset, u: np.ndarray, limit: float, lette
     figure.colorbar(image, ax=table.ravel().tolist(), label=where, extend="both", aspect=25, pad=0.02)
 
 
-def _plane(field: np.ndarray) -> np.ndarray:
-    """X Y [Z] -> rows y and columns x; in 3-D of the middle plane."""
-    return (field[..., field.shape[-1] // 2] if field.ndim == 3 else field).T
-
-
 def _box(dataset: Dataset) -> tuple[float, float, float, float]:
+    """The extent of a picture of x and y."""
     grid = dataset.grid
     return grid.lower[0], grid.upper[0], grid.lower[1], grid.upper[1]
 

@@ -24,7 +24,7 @@ def pages(
 ) -> Iterator[tuple[str, str]]:
     """(name, Markdown) of each page.
 
-    ``laws``: what is tested of each equation. ``pictures``: equation -> the files of its light and dark picture.
+    ``laws``: the laws that are tested, by equation. ``pictures``: the files of its light and dark picture, by equation.
     """
     tables = [fill(table, records) for table in TABLES if table.kind == "table"]
     yield "equations/index.md", equation_index()

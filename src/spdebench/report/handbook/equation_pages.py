@@ -14,8 +14,9 @@ from spdebench.paper.base import Cell, dataset_of
 from spdebench.paper.fill import Filled
 from spdebench.paper.layout import FINE_REFERENCE
 from spdebench.records.summary import MAIN, number
+from spdebench.report.formatting import title
 from spdebench.report.handbook.formula import display
-from spdebench.report.handbook.prose import escaped, markdown, title
+from spdebench.report.handbook.prose import escaped, markdown
 from spdebench.report.handbook.references import BENCHMARK, OF_EQUATIONS
 from spdebench.report.markup import md, md_table
 from spdebench.solvers import SCHEMES
@@ -57,9 +58,9 @@ def samples_shown(equation: Equation) -> int:
 def equation_page(name: str, tables: Sequence[Filled], laws: Sequence[Law], pictures: Mapping[str, str]) -> str:
     """The page as Markdown. ``pictures``: files of the light and of the dark picture, as the page links them."""
     cls = EQUATIONS[name]
-    first, _, rest = (inspect.getdoc(cls) or "").partition("\n")
-    parts: list[str] = [f"# {title(cls.title)}", f"$$\n{display(first, _parameters(cls))}\n$$"]
-    parts += [_picture(name, pictures), markdown(rest)]
+    formula, _, description = (inspect.getdoc(cls) or "").partition("\n")
+    parts: list[str] = [f"# {title(cls.title)}", f"$$\n{display(formula, _parameters(cls))}\n$$"]
+    parts += [_picture(name, pictures), markdown(description)]
     if cls.remarks:
         heading = "Where the data differ from the paper's" if in_paper(name) else "Remarks"
         parts += [f"## {heading}", escaped(cls.remarks)]
@@ -96,6 +97,7 @@ def _parameters(cls: type[Equation]) -> list[str]:
 
 
 def _picture(name: str, pictures: Mapping[str, str]) -> str:
+    """The pictures of a few samples, and the commands that make them."""
     equation = shown(name)
     values = {f.name: getattr(equation, f.name) for f in dataclasses.fields(equation)}
     default = dataclasses.asdict(EQUATIONS[name]())
@@ -112,6 +114,7 @@ _FILLED = ("solve_points", "substeps", "basis")
 
 
 def _fields(cls: type[Equation]) -> str:
+    """A table of the equation's fields: default, choices, and whether all equations have it."""
     common = {field.name for field in dataclasses.fields(Equation)}
     fields = sorted(dataclasses.fields(cls), key=lambda field: field.name in common)
     made, hints = cls(), get_type_hints(cls)
@@ -133,6 +136,7 @@ def _fields(cls: type[Equation]) -> str:
 
 
 def _schemes(equation: Equation) -> str:
+    """A table of the schemes of both editions."""
     rows = []
     for edition, scheme in type(equation).schemes.items():
         line = (inspect.getdoc(SCHEMES[scheme]) or "").splitlines()[0]
@@ -142,6 +146,7 @@ def _schemes(equation: Equation) -> str:
 
 
 def _laws(name: str, laws: Sequence[Law]) -> Iterator[str]:
+    """The laws that tests check for the equation, as a list."""
     if not laws:
         yield "The contract tests of all equations apply; there is no file of laws for this one."
         return
@@ -154,6 +159,7 @@ def _laws(name: str, laws: Sequence[Law]) -> Iterator[str]:
 
 
 def _problems(name: str, tables: Iterable[Filled]) -> Iterator[str]:
+    """A table of the reference errors of the equation's problems."""
     yield (
         "Relative L2 errors. [Floors](../concepts/floors.md) explains the columns; *discretisation* is the distance of "
         "the data to a solution with the same noise on a finer grid and step."
@@ -164,6 +170,7 @@ def _problems(name: str, tables: Iterable[Filled]) -> Iterator[str]:
 
 
 def _core_rows(name: str) -> Iterator[list[str]]:
+    """The rows of the equation's problems in the core suite."""
     for problem in CORE.problems:
         known = measured().get(problem.name)
         if problem.equation == name and known:
@@ -172,15 +179,16 @@ def _core_rows(name: str) -> Iterator[list[str]]:
 
 
 def _table_rows(name: str, filled: Filled) -> Iterator[list[str]]:
+    """The rows of the equation's problems in another table."""
     if filled.table.name == CORE.name:
         return
     for group in filled.groups:
         for column in group.columns:
-            here = [e for e in group.column(column) if e.cell.metric == MAIN and equation_of(e.cell) == name]
+            errors = [e for e in group.column(column) if e.cell.metric == MAIN and equation_of(e.cell) == name]
             numbers = group.numbers(column)
-            finer = next((e.mean for e in here if e.cell.row == FINE_REFERENCE), None)
+            finer = next((e.mean for e in errors if e.cell.row == FINE_REFERENCE), None)
             values = [numbers.floor, numbers.nonlinearity, numbers.identifiability, finer]
-            if here and any(value is not None for value in values):
+            if errors and any(value is not None for value in values):
                 label = ", ".join(filter(None, (filled.table.name, group.name, column)))
                 yield [md(label), *map(number, values)]
 

@@ -63,23 +63,23 @@ def _about(cls: type[OperatorModel]) -> Iterator[str]:
     module = inspect.getdoc(sys.modules[cls.__module__]) or ""
     own = inspect.getdoc(cls) or ""
     shared = sum(MODELS[other].__module__ == cls.__module__ for other in MODELS) > 1
-    first, _, rest = module.partition("\n")
+    first, _, later = module.partition("\n")
     if shared:  # each model of the file has its own formula there
-        rest = "\n\n".join(p for p in rest.split("\n\n") if not p.strip("\n").startswith("    "))
-        texts = [own, rest]
+        later = "\n\n".join(p for p in later.split("\n\n") if not p.strip("\n").startswith("    "))
+        texts = [own, later]
     else:
-        texts = [rest if ":  " in first else module, own]
+        texts = [later if ":  " in first else module, own]
     texts += [doc for base in _bases(cls) if "\n\n" in (doc := inspect.getdoc(base) or "")]
-    told = [_split_docstring(text) for text in texts]
+    described = [_split_docstring(text) for text in texts]
     if shared or ":  " in first:
         yield f"$$\n{display(cls.formula())}\n$$"
-    for same, _ in told:
-        yield joined(same, formulas=not shared and ":  " not in first and same is told[0][0])
+    for same, _ in described:
+        yield joined(same, formulas=not shared and ":  " not in first and same is described[0][0])
     parent = next((name for base in cls.__mro__[1:] if (name := base.__dict__.get("name")) in MODELS), None)
     if parent is not None:
         yield f"It is built on [{MODELS[parent].title}]({parent}.md)."
     named = [_split_docstring(inspect.getdoc(module) or "") for module in _named_modules(texts)]
-    differences = [joined(other) for _, other in (*told, *named) if other]
+    differences = [joined(other) for _, other in (*described, *named) if other]
     if differences:
         yield "## Where it differs from the authors' code, and why"
         yield from differences
@@ -115,6 +115,7 @@ def _named_modules(texts: Iterable[str]) -> list[ModuleType]:
 
 
 def _abilities(cls: type[OperatorModel]) -> str:
+    """A table of the tasks, dimensions and grids that the model supports."""
     tasks = ", ".join(
         TASK_TEXT[task] + (" (not in the paper)" if task in cls.added_inputs else "") for task in cls.inputs
     )
@@ -133,6 +134,7 @@ def _abilities(cls: type[OperatorModel]) -> str:
 
 
 def _counts(name: str) -> str:
+    """A table of numbers of parameters, the paper's and ours."""
     rows = []
     for row in counts(name):
         config = " ".join(f"{k}={v}" for k, v in row["config"].items())
@@ -144,6 +146,7 @@ def _counts(name: str) -> str:
 
 
 def _settings(name: str) -> Iterator[str]:
+    """The settings of the model on each equation, in a part of the page that a reader can open."""
     yield (
         "Used where nothing else is given, on the default dataset of each equation. Sources are stated in brackets; "
         f"`spdebench show {name}` prints the same."
@@ -157,6 +160,7 @@ def _settings(name: str) -> Iterator[str]:
 
 
 def _results(name: str, tables: Iterable[Filled]) -> Iterator[str]:
+    """A table of the model's errors in all tables."""
     rows = [_row(filled, entry) for filled in tables for entry in filled.entries if _is_result(entry, name)]
     if not rows:
         yield f"No run is recorded yet. `spdebench table core --plan --only {name}` lists runs that are missing."
@@ -175,6 +179,7 @@ def _is_result(entry: Entry, name: str) -> bool:
 
 
 def _row(filled: Filled, entry: Entry) -> list[str]:
+    """One error of the model: table, problem, ours, published, ratio, floor and parameters."""
     cell = entry.cell
     group = next(g for g in filled.groups if g.name == cell.group)
     ours = f"**{measured(entry)}**" if is_best(filled, group, cell.row, cell.column) else measured(entry)

@@ -3,23 +3,19 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from spdebench.data import DatasetSpec, generate, open_dataset
 from spdebench.report.figures.solution import plot_solution
 from spdebench.report.handbook.equation_pages import samples_shown, shown
-from spdebench.report.style import save
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
+from spdebench.report.style import darkened, save
 
 DPI = 100
-PAPER, INK, FAINT = "#131416", "#e6edf3", "#8b949e"
-"""Background, text and lines of the dark picture; the background is that of the site's theme."""
+BACKGROUND = "#131416"
+"""The background of the dark picture, which is that of the site's theme."""
 
 
 def solution_pictures(name: str, folder: Path) -> dict[str, Path]:
-    """``{"light": file, "dark": file}`` of a few samples, in ``folder``; what exists already is not made again.
+    """``{"light": file, "dark": file}``: pictures of a few samples in ``folder``; existing files are kept.
 
     The files have the hash of the dataset in their names.
     """
@@ -31,24 +27,5 @@ def solution_pictures(name: str, folder: Path) -> dict[str, Path]:
         dataset = open_dataset(generate(equation, n=samples, out=folder))
         for mode, file in files.items():
             figure = plot_solution(dataset, samples)
-            if mode == "dark":
-                darken(figure)
-            save(figure, file, dpi=DPI)
+            save(darkened(figure, BACKGROUND) if mode == "dark" else figure, file, dpi=DPI)
     return files
-
-
-def darken(figure: Figure) -> None:
-    """Light text and lines on a dark ground; the colours of the data stay."""
-    from matplotlib.axis import Axis
-    from matplotlib.spines import Spine
-    from matplotlib.text import Text
-
-    figure.patch.set_facecolor(PAPER)
-    for axes in figure.axes:
-        axes.patch.set_facecolor(PAPER)
-        for axis in axes.findobj(Axis):
-            axis.set_tick_params(which="both", color=FAINT, labelcolor=INK)
-        for spine in axes.findobj(Spine):
-            spine.set_edgecolor(FAINT)
-    for text in figure.findobj(Text):
-        text.set_color(INK)

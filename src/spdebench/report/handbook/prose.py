@@ -37,6 +37,7 @@ def _kind(line: str, current: list[str]) -> Kind | None:
 
 
 def _block(lines: list[str]) -> tuple[Kind, str]:
+    """The kind and the text of a block with these lines."""
     if re.match(r"[-*] ", lines[0]):
         return "item", " ".join(" ".join(lines)[2:].split())
     if lines[0].startswith("  "):
@@ -73,13 +74,8 @@ def escaped(line: str) -> str:
 
 
 def _plain(text: str) -> str:
+    """Text without code for Markdown."""
     parts = EMPHASIS.split(text)
     return "".join(
         f"*{part}*" if i % 2 else re.sub(r"([\\*_<|$\[\]#{}])", r"\\\1", part) for i, part in enumerate(parts)
     )
-
-
-def title(name: str) -> str:
-    """``Phi^4_1`` as it is printed."""
-    above, below = str.maketrans("0123456789", "⁰¹²³⁴⁵⁶⁷⁸⁹"), str.maketrans("0123456789", "₀₁₂₃₄₅₆₇₈₉")
-    return re.sub(r"Phi\^(\d)_(\d)", lambda m: "Φ" + m.group(1).translate(above) + m.group(2).translate(below), name)

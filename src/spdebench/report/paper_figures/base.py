@@ -1,4 +1,4 @@
-"""What the paper's figures share: their arguments, their result, and the colours of models."""
+"""Common parts of the paper's figures: their arguments, their result, and the colours of models."""
 
 from __future__ import annotations
 
@@ -9,13 +9,14 @@ from typing import TYPE_CHECKING, Any
 
 from spdebench.paper.base import AnySpec
 from spdebench.paper.fill import Entry, Filled
+from spdebench.report.numbers import first_few
 from spdebench.report.style import BLUE, GREEN, GREY, ORANGE
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 PINK, AMBER, SKY = "#cc79a7", "#e69f00", "#56b4e9"  # Okabe and Ito's, as those of the common style
-TITLE = 110  # characters of a figure's title
+TITLE = 110  # the most characters of a figure's title
 LOOKS: dict[str, tuple[str, str]] = {
     "nspde": (BLUE, "-"),
     "dlr-net": (ORANGE, "-"),
@@ -30,7 +31,7 @@ LOOKS: dict[str, tuple[str, str]] = {
     "nspde-s": (PINK, "--"),
     "flow-fno": (AMBER, "--"),
 }
-"""Model -> colour and line, the same in every figure."""
+"""Colour and line of each model, the same in every figure."""
 
 
 def look(model: str) -> dict[str, Any]:
@@ -40,16 +41,16 @@ def look(model: str) -> dict[str, Any]:
 
 
 FindFolder = Callable[[AnySpec], Path | None]
-"""The folder of a run, or None; a figure that shows fields predicts them anew from it."""
+"""Returns the folder of a run, or None; a figure that shows fields predicts them again from it."""
 
 
 Missing = tuple[tuple[str, str], ...]
-"""What a figure lacks, and the command that gets it."""
+"""The missing entries of a figure as text, each with the command that makes their runs."""
 
 
 @dataclass(frozen=True)
 class Drawn:
-    """A figure as far as it could be drawn (None where there is nothing to show), and what it lacks."""
+    """A figure with all entries that could be drawn (None if there are none), and the missing entries."""
 
     figure: Figure | None
     missing: Missing
@@ -60,14 +61,9 @@ Drawer = Callable[[Filled, FindFolder], Drawn]
 
 
 def lacking(entries: Iterable[Entry], shown: int = 3) -> Missing:
-    """Entries that a figure cannot show, by the command that gets them; the same row is named once."""
+    """The entries that a figure cannot show, with the commands that make their runs; the same row is named once."""
     found: dict[str, dict[str, None]] = {}
     for entry in entries:
         name = ", ".join(word for word in (entry.cell.group, entry.cell.row) if word)
         found.setdefault(entry.command, {})[name] = None
-    return tuple((_some(list(names), shown), command) for command, names in found.items())
-
-
-def _some(names: list[str], shown: int) -> str:
-    rest = f" and {len(names) - shown} more" if len(names) > shown else ""
-    return "; ".join(names[:shown]) + rest
+    return tuple((first_few(names, shown), command) for command, names in found.items())

@@ -27,7 +27,7 @@ from spdebench.training.folder import read_record
 
 Where = str | os.PathLike[str]
 MARKER = ".spdebench-site"
-"""The file that says that a folder is a site of ours; it lists every file that was written."""
+"""The file that marks a folder as a site of ours; it lists all files that were written."""
 
 
 def build_site(
@@ -39,12 +39,12 @@ def build_site(
     submissions: Where | None = None,
     progress: bool | None = None,
 ) -> Path:
-    """Write the site of all run records into the folder ``out``; gives back its first page.
+    """Write the site of all run records into the folder ``out`` and return its first page.
 
     ``results`` is the folder of collected records, or the records themselves by digest. ``runs`` (run folders: learning
     curves, predictions, and records that were not collected), ``data`` (dataset files: pictures) and ``submissions``
-    (folders of submissions: rows of the leaderboard) are optional. The same records give the same bytes. A folder that
-    holds anything but such a site is refused.
+    (folders of submissions: rows of the leaderboard) are optional. The same records give the same bytes. An existing
+    folder is replaced only if it is such a site.
     """
     target = Path(out).resolve()
     _check_target(target, Path(out))
@@ -57,11 +57,11 @@ def _nothing(results: Any) -> Path:
     raise UserError(f"no run records{where}; collect some with 'spdebench train' or 'spdebench table NAME --run'")
 
 
-# --- what there is to show ----------------------------------------------------------------------------------------
+# --- the content --------------------------------------------------------------------------------------------------
 def gather(
     results: Where | Records, runs: Where | None, data: Where | None, submissions: Where | None = None
 ) -> Content:
-    """Records, the folders of runs and the files of datasets that are there. Tables see collected records only."""
+    """Records, folders of runs and files of datasets. Tables are filled from collected records only."""
     collected = dict(results) if isinstance(results, Mapping) else read(results)
     folders, local = _run_folders(runs)
     files, unread = data_files(data)
@@ -72,7 +72,7 @@ def gather(
 
 
 def _run_folders(runs: Where | None) -> tuple[dict[str, Path], dict[str, Record]]:
-    """Run key -> folder, and digest -> record, of the finished runs of a folder."""
+    """The finished runs of a folder: their folders by key, and their records by digest."""
     folders: dict[str, Path] = {}
     records: dict[str, Record] = {}
     for path in sorted(Path(runs).glob("*/record.json")) if runs is not None else []:
@@ -86,7 +86,7 @@ def _run_folders(runs: Where | None) -> tuple[dict[str, Path], dict[str, Record]
 
 
 def data_files(data: Where | None) -> tuple[dict[str, Dataset], dict[str, str]]:
-    """Dataset key -> file, and file name -> why it cannot be shown."""
+    """The dataset files of a folder by key, and for files that cannot be shown the reason by file name."""
     files: dict[str, Dataset] = {}
     unread: dict[str, str] = {}
     for path in sorted(Path(data).glob("*.parquet")) if data is not None else []:
@@ -102,7 +102,7 @@ def data_files(data: Where | None) -> tuple[dict[str, Dataset], dict[str, str]]:
 
 # --- onto the disk ------------------------------------------------------------------------------------------------
 def write_site(content: Content, target: Path, *, progress: bool | None = None) -> Path:
-    """Write all pages into a new folder, then put it in the place of ``target``."""
+    """Write all pages into a new folder, which then replaces ``target``."""
     names = []
     try:
         with replacing_folder(target) as fresh, Progress(len(content), "pages", enabled=progress) as bar:
@@ -120,7 +120,7 @@ def write_site(content: Content, target: Path, *, progress: bool | None = None) 
 
 
 def _check_target(target: Path, asked: Path) -> None:
-    """Refuse a place that holds anything that we did not write."""
+    """Refuse a folder with files that are not of a site of ours."""
     if target == Path.cwd() or target in Path.cwd().parents:
         raise UserError(
             f"'{asked}' is the folder you are in, or above it; give the site a folder of its own with --out"

@@ -33,6 +33,7 @@ from spdebench.report.style import (
     new_figure,
     picture,
     plain,
+    plane,
     styled,
     symmetric_limit,
 )
@@ -46,7 +47,7 @@ _VARIABLES = {INK: "--ink", GREY: "--grey", BLUE: "--blue", ORANGE: "--orange", 
 
 # --- into a page --------------------------------------------------------------------------------------------------
 def inline(figure: Figure, prefix: str, caption: str) -> str:
-    """The figure as SVG within HTML: its names begin with ``prefix``, so that a page can hold several."""
+    """The figure as SVG within HTML; its identifiers begin with ``prefix``, so that a page can contain several."""
     from matplotlib import style
     from matplotlib.backends.backend_svg import FigureCanvasSVG
 
@@ -66,8 +67,11 @@ def inline(figure: Figure, prefix: str, caption: str) -> str:
 
 
 def _compact(body: str, prefix: str) -> str:
-    """The same drawing in about a third of the bytes: names only where they are referred to, two decimals, the page's
-    type face and colours, and styles that return as classes. Words between tags are left alone."""
+    """The same drawing in about a third of the bytes.
+
+    Identifiers that are not referred to are removed, numbers have two decimals, type face and colours are those of the
+    page, and repeated styles become classes. Words between tags do not change.
+    """
     pieces = re.split(r"(<[^<>]*>)", body)
     tags = "\0".join(pieces[1::2]).replace("xlink:href", "href")
     for colour, variable in _VARIABLES.items():
@@ -90,7 +94,7 @@ def _compact(body: str, prefix: str) -> str:
 def plot_training(log: Sequence[Mapping[str, float]], best: float | None, curve: Sequence[float], title: str) -> Figure:
     """Left: training and validation loss against the epoch, the best one marked. Right: error over time.
 
-    ``curve`` holds the relative error at t_1..t_T on the test part. Either may be empty.
+    ``curve`` is the relative error at t_1..t_T on the test part. ``log`` or ``curve`` may be empty.
     """
     figure = new_figure(4.5 * (bool(log) + bool(curve)), 3.0, plain(title), "")
     columns = list(np.atleast_1d(figure.subplots(1, bool(log) + bool(curve))))
@@ -116,15 +120,14 @@ def plot_training(log: Sequence[Mapping[str, float]], best: float | None, curve:
 def plot_prediction(truth: np.ndarray, predicted: np.ndarray, end: float, grid: Grid, title: str) -> Figure:
     """Truth, prediction and their difference for one test sample (T X..): over space and time in 1-D, else at t = T.
 
-    The difference has a colour scale of its own; its title says how many times finer it is.
+    The difference has a finer colour scale; its title states the factor.
     """
     fields = [truth, predicted, predicted - truth]
     if grid.dim == 1:
         extent = (grid.lower[0], grid.upper[0], 0.0, end)
     else:
         extent = (grid.lower[0], grid.upper[0], grid.lower[1], grid.upper[1])
-        middle = (slice(None), slice(None), *(n // 2 for n in truth.shape[3:]))
-        fields = [field[-1][middle].T for field in fields]
+        fields = [plane(field[-1]) for field in fields]
     figure = new_figure(9.0, 3.1, plain(title), "" if grid.dim == 1 else f"at t = {end:.3g}")
     limit = symmetric_limit(np.nan_to_num(truth))
     finer = finer_scale(np.nan_to_num(fields[2]), limit)
@@ -173,7 +176,7 @@ def _bars(axes: Axes, low: np.ndarray, high: np.ndarray, place: np.ndarray, **op
 # --- our numbers and the published ones -----------------------------------------------------------------------------
 @dataclass(frozen=True)
 class PublishedPair:
-    """A cell of a table: what was published and what we have, each with its s.d. where there is one."""
+    """A cell of a table: the published number and ours, each with its s.d. if there is one."""
 
     row: str
     column: str
@@ -195,16 +198,16 @@ def plot_published(pairs: Sequence[PublishedPair], title: str) -> Figure:
     for axes in panels.flat[len(columns) :]:
         axes.set_axis_off()
     for axes, column in zip(panels.flat, columns, strict=False):
-        here = [p for p in pairs if p.column == column]
-        places = np.array([rows.index(p.row) for p in here], dtype=float)
-        _dots(axes, places + 0.14, [(p.published, p.published_std) for p in here], ORANGE, "none")
-        _dots(axes, places - 0.14, [(p.measured, p.measured_std) for p in here], BLUE, BLUE)
+        shown = [p for p in pairs if p.column == column]
+        places = np.array([rows.index(p.row) for p in shown], dtype=float)
+        _dots(axes, places + 0.14, [(p.published, p.published_std) for p in shown], ORANGE, "none")
+        _dots(axes, places - 0.14, [(p.measured, p.measured_std) for p in shown], BLUE, BLUE)
         axes.set_yticks(range(len(rows)), [plain(r) for r in rows])
         axes.set_title(plain(column))
         axes.set_ylim(-0.6, len(rows) - 0.4)
         _lines(axes, len(rows))
         axes.tick_params(axis="x", labelsize=7)
-        log_axis(axes, "x", [v for p in here for v in (p.published, p.measured) if v is not None])
+        log_axis(axes, "x", [v for p in shown for v in (p.published, p.measured) if v is not None])
     return figure
 
 

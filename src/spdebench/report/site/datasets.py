@@ -33,6 +33,7 @@ def dataset_pages(content: Content, templates: Templates) -> Iterator[Page]:
 
 
 def _datasets(content: Content, templates: Templates) -> Page:
+    """The list of all datasets."""
     used = [data.key for run in content.own_runs for data in run.datasets]
     entries = [
         {"data": data, "runs": used.count(key), "file": key in content.files} for key, data in content.datasets.items()
@@ -44,6 +45,7 @@ def _datasets(content: Content, templates: Templates) -> Page:
 
 
 def _dataset(content: Content, templates: Templates, data: ShownDataset) -> Page:
+    """The page of one dataset."""
     file = content.files.get(data.key)
     rows = [row for row in content.rows if any(d.key == data.key for d in row.first.datasets)]
     alone = [row for row in rows if len(row.first.datasets) == 1]
@@ -89,6 +91,7 @@ def _compare(rows: Sequence[BoardRow], label: str) -> list[Drawing]:
 
 
 def _point(row: BoardRow) -> Point:
+    """A row as a point of the figures: its scores and its time."""
     kind: Kind = "solver" if row.first.reference else "baseline" if row.first.baseline else "model"
     values = tuple(run.scores[MAIN].value for run in row.runs if MAIN in run.scores)
     time = row.inference_ms
@@ -100,6 +103,7 @@ def _card_path(file: Dataset) -> Path:
 
 
 def _card_text(file: Dataset) -> str:
+    """The card next to a dataset file; empty if there is none."""
     try:
         return read_text(_card_path(file))
     except (OSError, UnicodeDecodeError):
@@ -107,8 +111,9 @@ def _card_text(file: Dataset) -> str:
 
 
 def _pictures(file: Dataset) -> list[Drawing]:
+    """Pictures of the noise, the solution and its statistics."""
     out = []
-    with without_aliasing_warning():  # the page says so
+    with without_aliasing_warning():  # the page states the aliasing itself
         for kind, options in PICTURES.items():
             plot, line = KINDS[kind]
             with suppress(UserError, MemoryError):  # a file that asks for too much has no such picture

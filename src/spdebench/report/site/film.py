@@ -25,8 +25,10 @@ CAPTION = (
 
 @functools.cache
 def film() -> str:
-    """A checkbox and two pictures, the moving one and its last frame. Which of them is shown follows from the checkbox
-    and from whether the reader asks for less motion (style.css); no script is needed."""
+    """A checkbox and two pictures, the moving one and its last frame.
+
+    The checkbox, and whether the reader asks for less motion, determine which is shown (style.css), without a script.
+    """
     from markupsafe import Markup
     from PIL import Image  # a dependency of matplotlib
 

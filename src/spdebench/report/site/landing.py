@@ -1,4 +1,4 @@
-"""The first page: what this is, the headline figure, the equations, the best model of each, links and the citation."""
+"""The first page: introduction, headline figure, the equations, the best model of each, links and the citation."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def _headline(content: Content) -> list[Drawing]:
 
 
 def _equations(content: Content) -> list[dict[str, Any]]:
-    """Every equation of this installation: picture, formula, and where its models are."""
+    """Every equation of this installation: picture, formula, and the page of its models."""
     first: dict[str, str] = {}
     for problem in content.problems:
         first.setdefault(problem.equation, content.places[problem.key])
@@ -61,7 +61,7 @@ def _equations(content: Content) -> list[dict[str, Any]]:
 
 
 def _chosen(problems: list[Problem]) -> list[Problem]:
-    """For each equation the problem on which most networks ran; of equals the one with more rows, then the first."""
+    """For each equation the problem with most networks; among equals the one with more rows, then the first."""
     found: dict[str, Problem] = {}
     for problem in problems:
         best = found.get(problem.equation)
@@ -76,7 +76,7 @@ def _size(problem: Problem) -> tuple[int, int]:
 
 # --- the citation -------------------------------------------------------------------------------------------------
 def citations() -> list[dict[str, str]]:
-    """The software and the paper, from CITATION.cff: title, authors, what else is known, and BibTeX."""
+    """The software and the paper, from CITATION.cff: title, authors, note and BibTeX."""
     text = (resources.files("spdebench.report.site") / "static" / "CITATION.cff").read_text(encoding="utf-8")
     software, _, article = text.partition("\nreferences:")
     return [_citation(software, "software", "spdebench"), _citation(article, "article", "spdebench-paper")]

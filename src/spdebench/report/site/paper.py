@@ -55,6 +55,7 @@ def _names(entries: list[Entry]) -> str:
 
 
 def _group(filled: Filled, group: Group, runs: Mapping[str, ShownRun], prefix: str) -> dict[str, Any]:
+    """The content of one group for the template: lines of text, drawings and reference errors."""
     lines = []
     for row in group.rows:
         time = group.inference_ms(row)
@@ -74,7 +75,7 @@ def _group(filled: Filled, group: Group, runs: Mapping[str, ShownRun], prefix: s
 
 
 def _cell(filled: Filled, group: Group, row: str, column: str, runs: Mapping[str, ShownRun]) -> dict[str, Any] | None:
-    """Texts of one cell; None where the table has no such cell."""
+    """The texts of one cell; None if the table has no such cell."""
     entry = group.entries.get((row, column))
     if entry is None:
         return None
@@ -91,7 +92,7 @@ def _cell(filled: Filled, group: Group, row: str, column: str, runs: Mapping[str
 
 # --- drawings -----------------------------------------------------------------------------------------------------
 def _figure(content: Content, filled: Filled) -> tuple[list[Drawing], Missing]:
-    """The paper's own figure of these runs, as far as it can be drawn, and what it lacks."""
+    """The paper's own figure of these runs, if it can be drawn, and its missing runs."""
     drawer = FIGURES.get(filled.table.name)
     if drawer is None:
         return [], ()
@@ -115,7 +116,7 @@ def _published(filled: Filled, group: Group, prefix: str) -> Iterator[Drawing]:
 
 
 def _cost(filled: Filled, group: Group, prefix: str) -> Iterator[Drawing]:
-    """Error against time over the columns that most rows have, if two rows or more have both."""
+    """Error against time over the columns that most rows have, if at least two rows have both."""
     rows = {c: sum(1 for e in group.column(c) if e.values and e.cell.metric == MAIN) for c in group.columns}
     columns = [c for c, count in rows.items() if count and count == max(rows.values())]
     points = [point for row in group.rows if (point := point_of(group, row, columns))]

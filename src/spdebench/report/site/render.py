@@ -1,4 +1,4 @@
-"""Templates and what all pages share: style, script, navigation, and a policy that lets nothing in from outside."""
+"""Templates and the common parts of all pages: style, script, navigation, and a policy that loads nothing external."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _CONTROLS = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")  # of which a page need
 
 
 class Templates:
-    """The templates, with what all pages share."""
+    """The templates, with the common parts of all pages."""
 
     def __init__(self, tables: bool) -> None:
         self._environment = _environment()
@@ -40,13 +40,13 @@ class Templates:
     def render(
         self, template: str, path: str, section: str, title: str, *, script: bool = False, **values: Any
     ) -> Page:
-        """A page. Nothing that it holds can fetch anything, and no script runs on it but ours."""
+        """A page. Its content-security policy allows no external resource and no script except ours."""
         from markupsafe import Markup
 
         digest = base64.b64encode(hashlib.sha256(self._script.encode()).digest()).decode()
         allowed = [f"script-src 'sha256-{digest}'"] if script else []
-        rest = ["style-src 'unsafe-inline'", "img-src data:", "base-uri 'none'", "form-action 'none'"]
-        policy = "; ".join(["default-src 'none'", *allowed, *rest])
+        others = ["style-src 'unsafe-inline'", "img-src data:", "base-uri 'none'", "form-action 'none'"]
+        policy = "; ".join(["default-src 'none'", *allowed, *others])
         page = self._environment.get_template(template).render(
             policy=policy,
             style=Markup(self._style),
@@ -61,6 +61,7 @@ class Templates:
 
 
 def _environment() -> Environment:
+    """The environment of the templates, with our filters."""
     try:
         import matplotlib  # noqa: F401  (said now, not in the middle of the pages)
         from jinja2 import Environment, PackageLoader, StrictUndefined

@@ -28,7 +28,7 @@ from spdebench.tasks import TaskSpec
 from spdebench.training import open_run
 
 DAMAGED = (UserError, KeyError, TypeError, ValueError, AttributeError)
-"""What a damaged file of a run may raise; its page then shows fewer drawings."""
+"""The errors that a damaged file of a run may raise; its page then has fewer drawings."""
 
 
 def run_pages(content: Content, templates: Templates) -> Iterator[Page]:
@@ -44,6 +44,7 @@ def run_pages(content: Content, templates: Templates) -> Iterator[Page]:
 def _run(
     content: Content, templates: Templates, run: ShownRun, siblings: Sequence[ShownRun], commands: Sequence[str]
 ) -> Page:
+    """The page of one run."""
     record = run.record
     parts: list[dict[str, Any]] = [{"title": "Scores", "data": [], "scores": record.scores}]
     for label, scored in record.shifts.items():
@@ -64,6 +65,7 @@ def _run(
 
 
 def _result(record: Record) -> dict[str, str]:
+    """Validation loss, epochs, parameters, times and memory as text."""
     return {
         "best validation loss": formatting.number(record.val),
         "best epoch": formatting.number(record.best_epoch),
@@ -82,7 +84,7 @@ def _lines(values: Mapping[str, Any]) -> dict[str, str]:
 
 
 def _charts(content: Content, run: ShownRun) -> list[Drawing]:
-    """Learning curve, error over time and one prediction, as far as the run's folder has them."""
+    """Learning curve, error over time, one prediction and pictures of a law, if the run's folder has their data."""
     folder = content.folders.get(run.key)
     if folder is None:
         return []
@@ -105,7 +107,7 @@ def _charts(content: Content, run: ShownRun) -> list[Drawing]:
 
 
 def _law_charts(content: Content, run: ShownRun, folder: Path) -> Iterator[Drawing]:
-    """Fan, members and ranks of a run that predicts a law, as far as its folder and its dataset's have them."""
+    """Fan, members and ranks of a run that predicts a law, if its folder and that of its dataset have the data."""
     if not (folder / KEPT).is_file():
         return
     file = content.files.get(run.datasets[0].key) if run.datasets else None
@@ -146,7 +148,7 @@ def _curve(path: Path) -> list[float]:
 
 
 def _sample(content: Content, run: ShownRun, path: Path) -> tuple[np.ndarray, np.ndarray, Dataset] | None:
-    """Truth and prediction of the first test sample, if both are at hand and fit each other."""
+    """Truth and prediction of the first test sample and the dataset; None if one is missing or they do not match."""
     file = content.files.get(run.datasets[0].key) if run.datasets else None
     if file is None or not path.is_file():
         return None

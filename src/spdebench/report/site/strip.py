@@ -1,6 +1,6 @@
 """All rows of a problem on one line, with the floor: a small drawing for each problem of a board.
 
-It is written by hand, because matplotlib would take longer for it than all other work on a page.
+It is written as SVG directly, because matplotlib would take longer for it than all other work on a page.
 """
 
 from __future__ import annotations
@@ -15,16 +15,16 @@ from spdebench.tasks.floor import AT_FLOOR
 
 WIDTH, LEFT, RIGHT = 640.0, 14.0, 14.0
 LINE, HEIGHT = 26.0, 46.0
-"""Where the axis runs, and the height of all."""
+"""The height of the axis, and of the whole drawing."""
 REACH = 100.0
-"""How far below the smallest error the axis goes to reach the floor; a smaller floor stands at its left end."""
+"""The axis extends to the floor if this is above the smallest error divided by `REACH`; else the floor is an arrow."""
 COLOURS = {"network": "--blue", "submission": "--ink", "baseline": "--orange"}
 
 
 def strip(problem: Problem) -> str:
     """A log axis of the metric that ranks: one mark per model (its name shows under the pointer), and the floor.
 
-    Empty where fewer than two rows have a positive score.
+    Empty if fewer than two rows have a positive score.
     """
     from markupsafe import Markup
 
@@ -56,7 +56,7 @@ def strip(problem: Problem) -> str:
 
 
 def _ticks(low: float, high: float, place: Callable[[float], float]) -> list[str]:
-    """Powers of ten within the axis; the ends where there is none."""
+    """Ticks at the powers of ten within the axis; at its ends if there is none."""
     powers = [10.0**k for k in range(math.ceil(math.log10(low)), math.floor(math.log10(high)) + 1)]
     shown = powers or [low * 1.15, high / 1.15]
     return [
@@ -66,7 +66,7 @@ def _ticks(low: float, high: float, place: Callable[[float], float]) -> list[str
 
 
 def _floor(value: float, at: float, end: float | None) -> list[str]:
-    """A line, and a band up to 1.2 times the floor; an arrow at the left end where the floor lies beyond it."""
+    """A line and a band up to 1.2 times the floor; an arrow at the left end if the floor is beyond it."""
     if end is None:
         shape = f'<path d="M{LEFT + 9} {LINE - 18}l-8 4l8 4" class="floor"/>'
         return [shape, f'<text x="{LEFT + 14}" y="{LINE - 10}" class="left">floor {number(value)}</text>']
@@ -78,7 +78,7 @@ def _floor(value: float, at: float, end: float | None) -> list[str]:
 
 
 def _mark(row: BoardRow, at: float) -> str:
-    """A circle for a network, a square for a baseline, a diamond for a submission; hollow where it has no rank."""
+    """A circle for a network, a square for a baseline, a diamond for a submission; hollow if it has no rank."""
     assert row.main is not None
     colour = f"var({COLOURS[row.kind]})"
     look = f'fill="{colour if row.rank else "none"}" stroke="{colour}"'
