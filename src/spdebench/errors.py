@@ -13,7 +13,12 @@ _LONGEST = 1000
 
 
 class UserError(Exception):
-    """A mistake by the user: the command line prints its message in one line and exits with code 2."""
+    """A mistake by the user: the command line prints its message in one line and exits with code 2.
+
+    ``unknown_name`` is the word that was not understood, if that is the mistake.
+    """
+
+    unknown_name: str = ""
 
     def __init__(self, message: str) -> None:
         super().__init__(one_line(message))
@@ -110,7 +115,9 @@ def did_you_mean(name: str, choices: Iterable[str]) -> str:
 
 def unknown(kind: str, name: str, choices: Iterable[str]) -> UserError:
     """The error for a name that is not there: ``unknown equation 'ph42'; did you mean 'phi42'?``."""
-    return UserError(f"unknown {kind} '{name}'{did_you_mean(name, choices)}")
+    error = UserError(f"unknown {kind} '{name}'{did_you_mean(name, choices)}")
+    error.unknown_name = name
+    return error
 
 
 def first_line(error: BaseException) -> str:

@@ -98,12 +98,12 @@ def main(arguments: list[str] | None = None) -> None:
     keep_freed_memory()
     warnings.showwarning = _one_line  # type: ignore[assignment]
     warnings.simplefilter("always", RenamedWarning)
+    words = sys.argv[1:] if arguments is None else arguments
     try:
-        words = sys.argv[1:] if arguments is None else arguments
         _check_text(words)
         code = app(with_first(words), standalone_mode=False)
     except UserError as error:
-        _fail(str(error))
+        _fail(_option_for(error.unknown_name, words) or str(error))
     except KeyboardInterrupt:
         interrupted()
     except BrokenPipeError:
@@ -115,7 +115,7 @@ def main(arguments: list[str] | None = None) -> None:
             sys.stderr.write(f"{error.format_message().rstrip()}\n")  # type: ignore[attr-defined]
             sys.exit(2)
         if hasattr(error, "format_message") and hasattr(error, "exit_code"):  # errors of the parser
-            _fail(_parsing(" ".join(error.format_message().split())))
+            _fail(_parsing(" ".join(error.format_message().split()), words))
         if type(error).__name__ == "Abort":  # the parser's name for Ctrl-C
             interrupted()
         if is_out_of_memory(error):
@@ -158,11 +158,33 @@ def interrupted() -> NoReturn:
     sys.exit(exit_code())
 
 
-def _parsing(message: str) -> str:
-    """The parser's message; if several files were given to a command that takes one, also what to do."""
+def _parsing(message: str, words: Sequence[str]) -> str:
+    """The parser's message; also what to do if several files were given to a command that takes one, or if a field was
+    given as an option."""
     if "unexpected extra argument" in message and ".parquet" in message:
         return f"{message}; this command takes one dataset file: choose one of them"
+    option = next((word for word in words if word.startswith("--") and f": {word.partition('=')[0]}" in message), "")
+    if "No such option" in message and "KEY=VALUE" in " ".join(str(each.metavar) for each in _command_of(words).params):
+        return f"{message.rstrip('.')}; fields are given without dashes: {option.partition('=')[0].lstrip('-')}=VALUE"
     return message
+
+
+def _option_for(key: str, words: Sequence[str]) -> str:
+    """What to type if a word ``key=value`` should have been an option of the command; empty if it should not."""
+    given = next((word for word in words if key and word.startswith(f"{key}=")), None)
+    if given is None:
+        return ""
+    dashes = {option for each in _command_of(words).params for option in each.opts if option.lstrip("-") == key}
+    value = given.partition("=")[2]
+    return f"'{key}' is an option of this command, not a field: {min(dashes)} {value}" if dashes else ""
+
+
+def _command_of(words: Sequence[str]) -> Any:
+    """The command that the words call, as far as they name one."""
+    command: Any = typer.main.get_command(app)
+    for word in words:
+        command = getattr(command, "commands", {}).get(word, command)
+    return command
 
 
 def _fail(message: str) -> NoReturn:
