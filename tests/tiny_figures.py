@@ -10,7 +10,7 @@ from spdebench.paper.layout import by_metric, want
 
 PHI41 = data("phi41", points=16, frames=10, steps=10, sigma=1.0, truncation=8, n=40)
 PHI42 = data("phi42", points=8, truncation=4, kappa=0.1, n=20, frames=5, steps=20)
-NSE = data("nse", points=8, solve_points=32, truncation=8, kappa=1.0, n=20, frames=10, steps=50, horizon=0.5)
+NSE = data("nse", points=8, solve_points=16, truncation=8, kappa=1.0, n=20, frames=10, steps=50, horizon=0.5)
 CONFIGS: dict[str, dict[str, Any]] = {
     "fno": {"width": 8, "layers": 1, "modes": (4, 4)},
     "deeponet": {"width": 8},
@@ -61,7 +61,7 @@ def tiny_losses() -> Table:
 def tiny_evolution() -> Table:
     finer = {"part": "points=16", "test": NSE.having(points=16)}
     wants = [
-        _small(want("nspde", NSE, "u0+xi", group="", column=column), **more)
+        _small(want("nspde", NSE, "u0+xi", group="", column=column), figure_data=("fields",), **more)
         for column, more in (("8 x 8", {}), ("16 x 16", finer))
     ]
     return Table(name="nse-evolution", kind="figure", title="NSE in small", source="fig:none", wants=tuple(wants))

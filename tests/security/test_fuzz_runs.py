@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import io
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +24,10 @@ from spdebench.equations import EQUATIONS, equation
 from spdebench.metrics import Scores, evaluate
 from spdebench.paper.base import Table
 from spdebench.paper.fill import fill
+from spdebench.records import FigureData
 from spdebench.records import store as records
+from spdebench.records.fields import FieldData, PackedFields
+from spdebench.records.record import LossLog
 from spdebench.report.tables import FORMATS, render
 from spdebench.tasks import Task, TaskSpec
 from spdebench.training import open_run, train
@@ -162,7 +166,9 @@ def test_forged_scores(steps):
 def small_table() -> tuple[Table, dict[str, Any]]:
     table = tiny_table()
     runs = {run.digest: run for cell in table.cells(2) for run in cell.runs}
-    return table, {digest: made_up(run, 0.1) for digest, run in runs.items()}
+    fields = FieldData(0, (1, 2), (0.1, 0.2), {"4 x 4": PackedFields.of(np.ones((2, 4, 4)))})
+    data = FigureData(log=LossLog((1,), (0.5,), (0.4,)), fields=fields)
+    return table, {digest: replace(made_up(run, 0.1), figure_data=data) for digest, run in runs.items()}
 
 
 @cases(600)

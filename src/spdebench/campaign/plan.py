@@ -39,6 +39,7 @@ class Job:
     `published.csv`) and the rows of leaderboards (table, group, row) that wait for it. ``pilot``: it tries a learning
     rate for them, and ``chain`` are the seconds of all pilots and of the run after them. ``members``: how many its
     datasets of laws have. Jobs of a lower ``group`` come first, and within it those of a lower ``turn``.
+    ``recorded``: it has a record.
     """
 
     spec: AnySpec
@@ -52,6 +53,7 @@ class Job:
     members: int = 1
     turn: int = 0
     group: int = 0
+    recorded: bool = False
 
     @property
     def numbers(self) -> int:
@@ -70,6 +72,12 @@ class Job:
     def trained(self) -> bool:
         """Whether it takes epochs at all."""
         return isinstance(self.spec, RunSpec) and bool(self.spec.options["epochs"])
+
+    @property
+    def lacking(self) -> tuple[str, ...]:
+        """Why a recorded run is made again: what its record lacks and no folder of a finished run can give."""
+        made_again = self.recorded and self.status in ("begun", "missing")
+        return (*self.figure_data, *self.shifts) if made_again else ()
 
     @property
     def datasets(self) -> list[DatasetSpec]:
@@ -111,6 +119,7 @@ def jobs(cells: Iterable[Cell], records: Records, runs: str | Path = "runs", dev
             members=members[digest],
             turn=turns[digest],
             group=group_numbers[digest],
+            recorded=digest in records,
         )
         for digest, run in wanted.items()
     }
@@ -216,7 +225,8 @@ def waiting(cells: Sequence[Cell], records: Records, runs: str | Path = "runs", 
 
 
 def overview(cells: Sequence[Cell], todo: Sequence[Job], data: str | Path, later: Sequence[Job] = ()) -> dict[str, Any]:
-    """Counts and seconds by table and in all, the runs, and the datasets that must be made first.
+    """Counts and seconds by table and in all, the runs, which of them are made again although they have a record, and
+    the datasets that must be made first.
 
     ``later`` are the runs that wait for pilots; ``seconds`` count them too.
     """
@@ -236,6 +246,7 @@ def overview(cells: Sequence[Cell], todo: Sequence[Job], data: str | Path, later
             {"digest": j.spec.digest, "name": j.spec.name, "seed": j.seed, "status": j.status, "seconds": j.seconds}
             for j in todo
         ],
+        "made_again": {j.spec.name: list(j.lacking) for j in todo if j.lacking},
         "datasets": {
             "missing": [d.file_name for d in missing],
             "bytes": sum(d.total * d.sample_bytes for d in missing),

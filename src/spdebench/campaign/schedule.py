@@ -107,7 +107,8 @@ def schedule_facts(
     needs = settings.needs(records, devices, thrifty=True)
     reserve = 0.0 if settings.exclusive else reserved_seconds(todo, records, budget)
     made = schedule(todo, needs, settings.workers or 1, budget - reserve, devices[0], waiting)
-    first = {number for each in made if each.job.seed == 0 and not each.job.pilot for number in each.job.gives}
+    new = [each.job for each in made if each.job.seed == 0 and not each.job.pilot and not each.job.recorded]
+    first = {number for job in new for number in job.gives}
     return {
         "runs": [
             {

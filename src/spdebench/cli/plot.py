@@ -41,7 +41,6 @@ def plot(
     ] = None,
     seed: Annotated[int | None, typer.Option(help="Seed of a study or animation; by default 0.")] = None,
     results: KnownRecords = None,
-    runs: Annotated[Path, typer.Option(help="For figures of runs: the folder of runs.")] = Path("runs"),
     dark: Annotated[bool, typer.Option("--dark", help="Use colours for a dark page.")] = False,
     truth: Annotated[
         Path | None, typer.Option(help="For a law: the dataset of the run, if it is not in the folder data.")
@@ -74,8 +73,8 @@ def plot(
         return
     if kind in FIGURES:
         if target or overrides:
-            raise UserError(f"plot {kind} is drawn from runs and takes no '{target}'; give --results and --runs")
-        _paper(kind, out or Path(f"{kind}.png"), results, runs, dark)
+            raise UserError(f"plot {kind} is drawn from the records of runs and takes no '{target}'; give --results")
+        _paper(kind, out or Path(f"{kind}.png"), results, dark)
         return
     if truth is not None and kind not in report.LAW_KINDS:
         raise UserError(f"--truth goes with {', '.join(report.LAW_KINDS)}, which draw the law that a run predicts")
@@ -137,7 +136,7 @@ def _animate(target: str, overrides: list[str], out: Path | None, seed: int) -> 
     typer.echo(f"{path} ({size(path.stat().st_size)})")
 
 
-def _paper(name: str, path: Path, results: Path | None, runs: Path, dark: bool) -> None:
+def _paper(name: str, path: Path, results: Path | None, dark: bool) -> None:
     """Draw the runs that there are; list the missing ones and the commands that make them."""
     from spdebench import report
     from spdebench.paper.catalogue import table as find
@@ -147,11 +146,11 @@ def _paper(name: str, path: Path, results: Path | None, runs: Path, dark: bool) 
     from spdebench.report.style import darkened
 
     filled = fill(find(name), store.known(results))
-    drawn = FIGURES[name](filled, lambda run: runs / run.name)
+    drawn = FIGURES[name](filled)
     if drawn.figure is None and filled.done:
         raise UserError(
-            f"{name} shows fields, which records do not contain, and {runs} lacks its run; train it again, with "
-            f"a folder of records that does not have it: '{command(f'table {name} --run --seeds 1 --results again')}'"
+            f"the records have scores for {name}, but not the data that it shows; "
+            f"'{command(f'table {name} --run --seeds 1')}' makes the run again and adds them"
         )
     if drawn.figure is None:
         raise UserError(f"there are no runs of {name} yet; make them with '{command(f'table {name} --run')}'")

@@ -200,6 +200,12 @@ def _say_plan(facts: dict[str, Any], data: Path, total: float, at_once: str) -> 
         typer.echo("a run that two tables share counts in both, and once in the total")
     if waiting := facts["total"]["waiting"]:
         typer.echo(f"{waiting} runs wait for pilots, which choose their learning rate")
+    if again := facts["made_again"]:
+        lacking = ", ".join(dict.fromkeys(name for names in again.values() for name in names))
+        typer.echo(
+            f"recorded runs that are made again: {len(again)}, because their records lack {lacking} and the folders "
+            "of these runs are not here"
+        )
     if missing := len(facts["datasets"]["missing"]):
         typer.echo(f"{missing} datasets must be generated first, about {size(facts['datasets']['bytes'])} in {data}")
     if left := facts["total"]["seconds"]:

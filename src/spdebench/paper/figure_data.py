@@ -2,6 +2,7 @@
 
   moments   1-D: mean and variance over the test part at the frames T/2 and T, predicted and true
   log       training and validation loss by epoch, thinned
+  fields    the first sample of the test part as predicted at five frames, on the grids of the data and of the solver
 
 Only runs of cells that ask for it (`Want.figure_data`) have it, so that records stay small.
 """
@@ -17,7 +18,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from spdebench.errors import UserError
+from spdebench.paper.shown_sample import shown_grids, shown_sample
 from spdebench.records import FigureData
+from spdebench.records.fields import FieldData, PackedFields
 from spdebench.records.record import LossLog, MomentCurves, MomentData
 from spdebench.tasks import Part
 from spdebench.training import Run
@@ -76,6 +79,17 @@ def log(run: Run, test: ReadTestPart) -> LossLog:
     return LossLog(tuple(int(line["epoch"]) for line in shown), train, val)
 
 
+def fields(run: Run, test: ReadTestPart) -> FieldData:
+    """The first sample of the test part as predicted at five frames, on each grid on which a figure shows it."""
+    samples = {grid: shown_sample(run.spec, grid) for grid in shown_grids(run.spec)}
+    first = next(iter(samples.values()))
+    grids = {
+        grid: PackedFields.of(run.predict(each.u0, each.dw, equation=each.equation)[0, list(each.frames)])
+        for grid, each in samples.items()
+    }
+    return FieldData(first.row, first.frames, first.times, grids)
+
+
 @dataclass(frozen=True)
 class FigureDataKind:
     """The function that computes one kind of data from a finished run, and whether for every seed or only the first."""
@@ -87,6 +101,7 @@ class FigureDataKind:
 KINDS: Mapping[str, FigureDataKind] = {
     "moments": FigureDataKind(moments, False),
     "log": FigureDataKind(log, True),
+    "fields": FigureDataKind(fields, False),
 }
 """By the names of the fields of `records.FigureData`."""
 

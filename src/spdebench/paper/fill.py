@@ -68,6 +68,12 @@ class Entry:
         return self.summary.std if self.summary else None
 
     @property
+    def drawable(self) -> bool:
+        """Whether a figure can show it: a run has a number, and its record the figure data that the cell asks for."""
+        needed = set(self.cell.figure_data)
+        return bool(self.values) and any(needed <= set(r.figure_data.names) for r in self.records)
+
+    @property
     def seeds_done(self) -> int:
         return len(self.records)
 

@@ -15,6 +15,7 @@ from typing import Any, Self, TypeVar
 from spdebench.errors import UserError
 from spdebench.files import plain_name
 from spdebench.records.codec import build, encode, shown
+from spdebench.records.fields import FieldData
 from spdebench.records.migrate import migrated
 
 T = TypeVar("T")
@@ -111,6 +112,7 @@ class FigureData:
 
     moments: MomentData | None = None
     log: LossLog | None = None
+    fields: FieldData | None = None
 
     @property
     def names(self) -> tuple[str, ...]:

@@ -38,12 +38,13 @@ def coverage(
     rows = [_covered(f, found[f.table.name]) for f in tables if any(e.cell.published_keys for e in f.entries)]
     whole = [sum(int(row[k]) for row in rows) for k in range(3, 4 + SEEDS)]
     rows.append(["**all**", "", f"**{len(every)} / {wanted}**", *map(str, whole)])
-    drawn = [[f"`{f.table.name}`", f"`{f.table.source}`", f"{f.done} / {len(f.entries)}"] for f in figures]
+    drawable = [f"{sum(e.drawable for e in f.entries)} / {len(f.entries)}" for f in figures]
+    drawn = [[f"`{f.table.name}`", f"`{f.table.source}`", n] for f, n in zip(figures, drawable, strict=True)]
     return [
         "\n".join(paragraph(line) for line in _counted(every, wanted)),
         *why,
         md_table(header, rows),
-        "Figures that need runs (cells with a run / all):",
+        "Figures that need runs (cells whose records have all that the figure shows / all cells):",
         md_table(["figure", "in the paper", "filled"], drawn),
         *(["\n".join(map(paragraph, lines))] if (lines := _regression_counts(tables)) else []),
     ]

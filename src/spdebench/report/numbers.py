@@ -37,7 +37,7 @@ def multiple(entry: Entry) -> str:
 
 def heading(filled: Filled) -> str:
     """The title of a table, with its edition if that is not the paper's."""
-    edition = "" if filled.edition == "paper" else f", edition {filled.edition}"
+    edition = "" if filled.edition == "paper" or filled.table.edition else f", edition {filled.edition}"
     return f"{filled.table.title}{edition}"
 
 

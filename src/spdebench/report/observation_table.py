@@ -50,7 +50,7 @@ def write_figures(records: Records, root: Path) -> list[Path]:
     filled = fill(table("observation"), records)
     written = []
     for scheme, path in FIGURES.items():
-        figure = draw_observation(filled, lambda run: None).figure
+        figure = draw_observation(filled).figure
         if figure is not None:
             written.append(save(darkened(figure) if scheme == "dark" else figure, root / path))
     return written

@@ -7,16 +7,21 @@ import json
 import shutil
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from spdebench.campaign import one_run, plan
 from spdebench.campaign.one_run import Places
 from spdebench.campaign.run import fill_missing
+from spdebench.cli.main import main
 from spdebench.paper import figure_data
 from spdebench.paper.catalogue import table
+from spdebench.records import FigureData, MetricValue, PartScores
 from spdebench.records import store as records
+from spdebench.records.fields import FieldData, PackedFields
 from spdebench.training import open_run
-from tiny_figures import tiny_losses, tiny_moments
+from spdebench.training.folder import checkpoint_file
+from tiny_figures import tiny_evolution, tiny_losses, tiny_moments
 from tiny_tables import made_up
 
 
@@ -130,3 +135,49 @@ def test_logs_are_thinned_and_keep_their_best(tmp_path):
     assert list(block.epoch) == sorted(block.epoch)
     assert block.val[block.epoch.index(777)] == pytest.approx(2 / 777, rel=1e-3)
     assert len(json.dumps(dataclasses.asdict(block))) < 2000
+
+
+# --- fields -------------------------------------------------------------------------------------------------------
+def test_the_plan_of_a_figure_names_a_recorded_run_that_is_made_again(tmp_path, capsys):
+    """The record of the paper's run has scores on both grids but no fields, and its folder is gone."""
+    cells = table("nse-evolution").cells(1)
+    (run,) = cells[0].runs
+    scored = {cells[1].part: PartScores({"rel_l2": MetricValue(0.3)})}
+    known = {run.digest: dataclasses.replace(made_up(run, 0.1), shifts=scored)}
+    (job,) = plan.jobs(cells, known, tmp_path, "cuda")
+    assert (job.status, job.figure_data, job.lacking, dict(job.shifts)) == ("missing", ("fields",), ("fields",), {})
+    assert plan.overview(cells, [job], tmp_path)["made_again"] == {run.name: ["fields"]}
+    records.add(tmp_path / "results", known[run.digest])
+    folders = [word for name in ("results", "runs", "data") for word in (f"--{name}", str(tmp_path / name))]
+    with pytest.raises(SystemExit):
+        main(["table", "nse-evolution", "--plan", "--seeds", "1", "--device", "cuda", *folders])
+    assert "recorded runs that are made again: 1, because their records lack fields" in capsys.readouterr().out
+    held = FieldData(0, (1,), (0.1,), {"16 x 16": PackedFields.of(np.zeros((1, 2, 2)))})
+    known[run.digest] = dataclasses.replace(known[run.digest], figure_data=FigureData(fields=held))
+    (job,) = plan.jobs(cells, known, tmp_path, "cuda")
+    assert (job.status, job.lacking) == ("done", ())
+
+
+def test_a_run_of_another_table_keeps_the_fields_that_a_figure_will_want(tmp_path):
+    (figure, _) = table("nse-evolution").cells(1)
+    (cell,) = (c for c in table("wave-kdv-kpz-nse").cells(1) if c.runs == figure.runs)
+    assert not cell.figure_data
+    assert [j.figure_data for j in plan.jobs([cell], {}, tmp_path)] == [("fields",)]
+
+
+def test_fields_are_added_to_the_record_of_a_run_whose_weights_are_here(tmp_path, monkeypatch):
+    """They are what the run predicts, rounded; when they are there, the weights are no longer needed."""
+    where, cells = places(tmp_path), tiny_evolution().cells(1)
+    fill_missing(todo(cells, where), where)
+    (run,) = cells[0].runs
+    forget(where)
+    monkeypatch.setattr(one_run, "train", lambda *a, **k: pytest.fail("trained again"))
+    fill_missing(todo(cells, where), where)
+    held = records.read(where.results)[run.digest].figure_data.fields
+    folder = Path(where.runs) / run.name
+    kept = np.load(folder / "predictions.npy")[0, list(held.frames)]
+    assert np.abs(held.grids["8 x 8"].values() - kept).max() <= 2**-15 * np.abs(kept).max()
+    assert held.row == run.task_spec.rows(20)["test"][0]
+    assert held.times == pytest.approx((0.1, 0.2, 0.3, 0.4, 0.5))
+    checkpoint_file(folder, "best").unlink()
+    assert [j.status for j in todo(cells, where)] == ["done"]

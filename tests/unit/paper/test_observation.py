@@ -73,7 +73,7 @@ def test_skill_lies_between_climatology_and_the_true_law(cells):
     assert skills(filled, "kpz, seen=J")["FNO"] == pytest.approx(0.75)  # the true law is a point and scores 0
     page = observation_tables(known)
     assert "| FNO | **0.750** | **0.750** | - | - |" in page and "`phi41`" not in page
-    drawn = FIGURES["observation"](filled, lambda run: None)
+    drawn = FIGURES["observation"](filled)
     lines = {line.get_label(): list(line.get_ydata()) for line in drawn.figure.axes[0].get_lines()}
     assert lines["FNO"] == pytest.approx([0.75, 0.75]) and lines["climatology"] == [0.0, 0.0]
     assert lines["true law"] == [1.0, 1.0]
@@ -83,7 +83,7 @@ def test_a_line_has_a_gap_where_a_run_is_missing(cells):
     values = {"climatology": 3.0, "true law": 1.0}
     wanted = {(f"kpz, seen={k}", row): value for k in (8, 2, 0) for row, value in values.items()}
     known = scored(cells, wanted | {(f"kpz, seen={k}", "FNO"): 1.5 for k in (8, 0)})
-    drawn = FIGURES["observation"](fill(table("observation"), known, 1), lambda run: None)
+    drawn = FIGURES["observation"](fill(table("observation"), known, 1))
     (line,) = [line for line in drawn.figure.axes[0].get_lines() if line.get_label() == "FNO"]
     assert list(line.get_ydata()) == pytest.approx([0.75, np.nan, 0.75], nan_ok=True)  # seen = 0, 2, 8
 

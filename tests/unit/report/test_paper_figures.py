@@ -18,11 +18,12 @@ from spdebench.data import open_dataset
 from spdebench.errors import UserError
 from spdebench.paper import catalogue
 from spdebench.paper.base import dataset_of
-from spdebench.paper.catalogue import TABLES
+from spdebench.paper.catalogue import TABLES, table
 from spdebench.paper.fill import fill
+from spdebench.paper.shown_sample import shown_grids
 from spdebench.records import FigureData, Record
 from spdebench.records import store as records
-from spdebench.report.paper_figures import FIGURES, evolution, radar
+from spdebench.report.paper_figures import FIGURES, radar
 from spdebench.report.site import build
 from spdebench.report.site.paper import table_pages
 from spdebench.report.site.render import Templates
@@ -45,9 +46,9 @@ def made(tmp_path_factory) -> Path:
     return folder
 
 
-def drawn(made: Path, name: str, known=None, runs="runs"):
+def drawn(made: Path, name: str, known=None):
     known = records.read(made / "results") if known is None else known
-    return FIGURES[name](fill(TINY[name], known, SEEDS), lambda run: made / runs / run.name)
+    return FIGURES[name](fill(TINY[name], known, SEEDS))
 
 
 def lines(axes) -> list[np.ndarray]:
@@ -160,36 +161,70 @@ def test_losses_show_the_logs_and_the_scores(made):
 
 
 def test_losses_without_logs_show_scores_and_say_so(made):
-    known = records.read(made / "results")
-    known = {d: dataclasses.replace(record, figure_data=FigureData()) for d, record in known.items()}
-    found = drawn(made, "loss-comparison", known)
+    found = drawn(made, "loss-comparison", without_figure_data(made))
     assert len(found.figure.axes[0].get_lines()) == 0 and len(found.figure.axes[1].containers) == 2
     assert found.missing == (("loss rel_l2; loss w12", "spdebench table loss-comparison --run --only nspde --seeds 2"),)
 
 
 # --- evolution ----------------------------------------------------------------------------------------------------
-def test_evolution_predicts_anew_on_both_grids(made):
+@pytest.fixture(scope="module")
+def evolution_run(made):
+    return open_run(made / "runs" / TINY["nse-evolution"].cells(SEEDS)[0].runs[0].name)
+
+
+def test_evolution_shows_the_predicted_fields_of_the_record_and_solves_the_true_ones(made, evolution_run):
     """On its own grid that is what the run has kept; on the finer one the truth is the same path at more points."""
-    table = TINY["nse-evolution"]
-    known = records.read(made / "results")
-    run = open_run(made / "runs" / table.cells(SEEDS)[0].runs[0].name)
-    own, finer = (evolution._sample(e, run) for e in fill(table, known, SEEDS).entries)
-    assert own.truth == pytest.approx(part_of(made, table.cells(SEEDS)[0]).u[0].numpy(), rel=1e-4, abs=1e-6)
-    assert own.predicted == pytest.approx(np.load(run.file("predictions.npy"))[0], rel=1e-3, abs=1e-5)
-    assert finer.truth.shape == finer.predicted.shape == (11, 16, 16)
-    assert finer.truth[:, ::2, ::2] == pytest.approx(own.truth, rel=1e-4, abs=1e-6)
+    frames = [2, 4, 6, 8, 10]
+    truth = part_of(made, TINY["nse-evolution"].cells(SEEDS)[0]).u[0].numpy()[frames]
+    kept = np.load(evolution_run.file("predictions.npy"))[0, frames]
     found = drawn(made, "nse-evolution")
-    pictures = [axes.images[0].get_array() for axes in found.figure.axes if axes.images]
-    shapes = [p.shape for p in pictures]
-    assert shapes == [(8, 8)] * 15 + [(16, 16)] * 15
-    assert pictures[4].data == pytest.approx(own.truth[-1].T)
-    assert pictures[14].data == pytest.approx((own.predicted - own.truth)[-1].T)
+    assert not found.missing
+    pictures = [axes.images[0].get_array().data.T for axes in found.figure.axes if axes.images]
+    own, finer = (np.stack(pictures[k : k + 5]) for k in (0, 15))
+    assert own.shape == (5, 8, 8) and finer.shape == (5, 16, 16)
+    assert own == pytest.approx(truth, rel=1e-4, abs=1e-6)
+    assert finer[:, ::2, ::2] == pytest.approx(own, rel=1e-4, abs=1e-6)
+    close = 2**-15 * np.abs(kept).max()
+    assert np.abs(np.stack(pictures[5:10]) - kept).max() < close
+    assert np.abs(np.stack(pictures[10:15]) - (kept - truth)).max() < close + 1e-5
+    titles = [axes.get_title(loc="left") for axes in found.figure.axes[:5]]
+    assert titles == [f"t = {t:g}" for t in (0.1, 0.2, 0.3, 0.4, 0.5)]
 
 
-def test_evolution_without_the_runs_folder_says_what_to_type(made):
-    found = drawn(made, "nse-evolution", runs="elsewhere")
+def test_the_finer_grid_of_evolution_is_the_one_that_the_data_are_solved_on(made):
+    """The columns of the table are the names of the grids, and their data those that are shown."""
+    for each in (table("nse-evolution"), TINY["nse-evolution"]):
+        own, finer = each.cells(1)
+        grids = shown_grids(own.runs[0])
+        assert list(grids) == [own.column, finer.column]
+        assert grids[own.column] == (dataset_of(own.runs[0].datasets[0]).equation, 1)
+        assert grids[finer.column] == (finer.shift.equation, 1)
+        assert finer.shift.equation.solve_points == grids[own.column][0].solve_points
+
+
+def test_evolution_without_fields_in_the_records_says_what_to_type(made):
+    known = without_figure_data(made)
+    found = drawn(made, "nse-evolution", known)
     assert found.figure is None
     assert found.missing == (("NSPDE", "spdebench table nse-evolution --run --only nspde --seeds 2"),)
+    filled = fill(TINY["nse-evolution"], known, SEEDS)
+    assert filled.done == 2 and not any(entry.drawable for entry in filled.entries)
+    assert all(entry.drawable for entry in fill(TINY["nse-evolution"], records.read(made / "results"), SEEDS).entries)
+
+
+def test_fields_of_another_sample_are_not_compared_with_this_one(made, evolution_run):
+    known = records.read(made / "results")
+    record = known[evolution_run.spec.digest]
+    data = record.figure_data.fields
+    for other in (dataclasses.replace(data, row=data.row + 1), dataclasses.replace(data, frames=(1, 2, 3, 4, 5))):
+        forged = dataclasses.replace(record, figure_data=FigureData(fields=other))
+        with pytest.raises(UserError, match="not those of sample"):
+            drawn(made, "nse-evolution", known | {record.digest: forged})
+
+
+def without_figure_data(made: Path) -> dict[str, Record]:
+    known = records.read(made / "results")
+    return {digest: dataclasses.replace(record, figure_data=FigureData()) for digest, record in known.items()}
 
 
 # --- the verb and the site ----------------------------------------------------------------------------------------
@@ -209,17 +244,18 @@ def run(*words: str) -> int:
 @pytest.mark.parametrize("name", TINY)
 def test_the_verb_draws_each(made, small, tmp_path, name, capsys):
     out = tmp_path / f"{name}.png"
-    places = ("--results", str(made / "results"), "--runs", str(made / "runs"))
-    assert run("plot", name, *places, "--out", str(out)) == 0
+    assert run("plot", name, "--results", str(made / "results"), "--out", str(out)) == 0
     assert str(out) in capsys.readouterr().out and out.stat().st_size > 20_000
 
 
-def test_fields_that_only_the_folder_of_a_run_holds(made, small, tmp_path, capsys):
-    """Its record exists, so that the plain command would make nothing."""
-    places = ("--results", str(made / "results"), "--runs", str(tmp_path))
-    assert run("plot", "nse-evolution", *places, "--out", str(tmp_path / "a.png")) == 2
+def test_records_without_fields_are_one_line_and_no_file(made, small, tmp_path, capsys):
+    for record in without_figure_data(made).values():
+        records.add(tmp_path / "results", record)
+    out = tmp_path / "a.png"
+    assert run("plot", "nse-evolution", "--results", str(tmp_path / "results"), "--out", str(out)) == 2
     error = capsys.readouterr().err
-    assert "records do not contain" in error and "table nse-evolution --run --seeds 1 --results again" in error
+    assert "not the data that it shows" in error and "'spdebench table nse-evolution --run --seeds 1'" in error
+    assert error.count("\n") == 1 and not out.exists()
 
 
 @pytest.mark.parametrize(
@@ -240,13 +276,15 @@ def test_what_cannot_be_drawn_is_one_line(words, said, tmp_path, monkeypatch, ca
     assert said in error and error.count("\n") == 1 and not list(tmp_path.iterdir())
 
 
-def test_the_site_shows_them(made, small, monkeypatch):
-    pages = dict(table_pages(build.gather(made / "results", made / "runs", None), Templates(tables=True)))
+def test_the_site_shows_them(made, small, monkeypatch, tmp_path):
+    pages = dict(table_pages(build.gather(made / "results", None, None), Templates(tables=True)))
     for name in TINY:
         page = pages[f"tables/{name}.html"]
         assert page.count("<figure") == 1 and "rawn yet" not in page, name
     monkeypatch.setattr(build, "TABLES", (TINY["nse-evolution"],))
-    bare = dict(table_pages(build.gather(made / "results", None, None), Templates(tables=True)))
+    for record in without_figure_data(made).values():
+        records.add(tmp_path, record)
+    bare = dict(table_pages(build.gather(tmp_path, None, None), Templates(tables=True)))
     page = bare["tables/nse-evolution.html"]
     assert "<figure>" not in page
     assert "Nothing is drawn yet" in page

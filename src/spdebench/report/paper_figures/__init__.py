@@ -1,8 +1,8 @@
-"""Figures of runs, the paper's and ours, drawn from records (and, where fields are shown, from a run's folder)."""
+"""Figures of runs, the paper's and ours, drawn from records."""
 
 from collections.abc import Mapping
 
-from spdebench.report.paper_figures.base import Drawer, Drawn, FindFolder, Missing
+from spdebench.report.paper_figures.base import Drawer, Drawn, Missing
 from spdebench.report.paper_figures.evolution import draw_evolution
 from spdebench.report.paper_figures.losses import draw_losses
 from spdebench.report.paper_figures.moments import draw_moments
@@ -18,4 +18,4 @@ FIGURES: Mapping[str, Drawer] = {
 }
 """Name of a figure or table (as in `paper.catalogue`) -> what draws it."""
 
-__all__ = ["FIGURES", "Drawer", "Drawn", "FindFolder", "Missing"]
+__all__ = ["FIGURES", "Drawer", "Drawn", "Missing"]

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from spdebench.paper.base import AnySpec
 from spdebench.paper.fill import Entry, Filled
 from spdebench.report.numbers import first_few
 from spdebench.report.style import BLUE, GREEN, GREY, ORANGE
@@ -40,10 +38,6 @@ def look(model: str) -> dict[str, Any]:
     return {"color": colour, "linestyle": line}
 
 
-FindFolder = Callable[[AnySpec], Path | None]
-"""Returns the folder of a run, or None; a figure that shows fields predicts them again from it."""
-
-
 Missing = tuple[tuple[str, str], ...]
 """The missing entries of a figure as text, each with the command that makes their runs."""
 
@@ -57,7 +51,7 @@ class Drawn:
     caption: str
 
 
-Drawer = Callable[[Filled, FindFolder], Drawn]
+Drawer = Callable[[Filled], Drawn]
 
 
 def lacking(entries: Iterable[Entry], shown: int = 3) -> Missing:

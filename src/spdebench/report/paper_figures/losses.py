@@ -10,7 +10,7 @@ import numpy as np
 from spdebench.paper.fill import Entry, Filled
 from spdebench.records.record import LossLog
 from spdebench.report.numbers import heading
-from spdebench.report.paper_figures.base import TITLE, Drawn, FindFolder, lacking
+from spdebench.report.paper_figures.base import TITLE, Drawn, lacking
 from spdebench.report.style import BLUE, GREEN, GREY, ORANGE, log_axis, new_figure, plain, styled
 
 if TYPE_CHECKING:
@@ -21,7 +21,7 @@ CAPTION = "Validation error against epoch, and metrics on the test part, of one 
 COLOURS = (BLUE, ORANGE, GREEN, GREY)
 
 
-def draw_losses(filled: Filled, folder: FindFolder) -> Drawn:
+def draw_losses(filled: Filled) -> Drawn:
     """From the thinned logs and the scores in records."""
     rows = {row: [e for group in filled.groups for e in group.row(row)] for row in filled.rows}
     logs = {row: [log for r in entries[0].records if (log := r.figure_data.log)] for row, entries in rows.items()}

@@ -9,7 +9,7 @@ import numpy as np
 from spdebench.paper.fill import Entry, Filled
 from spdebench.records.record import MomentCurves, MomentData
 from spdebench.report.numbers import heading
-from spdebench.report.paper_figures.base import TITLE, Drawn, FindFolder, lacking, look
+from spdebench.report.paper_figures.base import TITLE, Drawn, lacking, look
 from spdebench.report.style import INK, new_figure, plain, styled
 
 if TYPE_CHECKING:
@@ -21,7 +21,7 @@ CAPTION = (
 STATISTICS = ("mean", "variance")
 
 
-def draw_moments(filled: Filled, folder: FindFolder) -> Drawn:
+def draw_moments(filled: Filled) -> Drawn:
     """From the moments in the records of first seeds; a run without them is named."""
     found: dict[str, dict[str, tuple[Entry, MomentData]]] = {}
     missing = []

@@ -11,7 +11,7 @@ from spdebench.paper.skill import CLIMATOLOGY, ENERGY_SCORE
 from spdebench.records.record import TEST
 from spdebench.records.summary import SKILL
 from spdebench.report.numbers import heading, seeds_text
-from spdebench.report.paper_figures.base import TITLE, Drawn, FindFolder, lacking, look
+from spdebench.report.paper_figures.base import TITLE, Drawn, lacking, look
 from spdebench.report.style import GREY, INK, legend_below, new_figure, plain, styled
 from spdebench.training.law_rows import CONDITIONAL_MEAN, INDEPENDENT_LAW
 
@@ -37,7 +37,7 @@ ENDS: dict[str, dict[str, Any]] = {
 }
 
 
-def draw_observation(filled: Filled, folder: FindFolder) -> Drawn:
+def draw_observation(filled: Filled) -> Drawn:
     """From records alone; a problem is shown once a model has a skill there."""
     problems: dict[str, dict[str, Group]] = {}
     for group in filled.groups:

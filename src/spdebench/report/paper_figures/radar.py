@@ -9,7 +9,7 @@ import numpy as np
 
 from spdebench.paper.fill import Entry, Filled, Group
 from spdebench.report.numbers import heading
-from spdebench.report.paper_figures.base import TITLE, Drawn, FindFolder, lacking, look
+from spdebench.report.paper_figures.base import TITLE, Drawn, lacking, look
 from spdebench.report.style import GREY, new_figure, plain, styled
 
 if TYPE_CHECKING:
@@ -33,7 +33,7 @@ def radius(score: float | None, best: float) -> float:
     return 0.0 if best <= 0 else max(0.0, 1 - math.log10(score / best) / DECADES)
 
 
-def draw_radar(filled: Filled, folder: FindFolder) -> Drawn:
+def draw_radar(filled: Filled) -> Drawn:
     """From records alone; a model is shown in a panel once it has a run there."""
     complete = {g.name: [row for row in g.rows if all(e.values for e in g.row(row))] for g in filled.groups}
     missing = lacking(e for e in filled.entries if e.cell.row not in complete[e.cell.group])

@@ -37,7 +37,7 @@ def table_pages(content: Content, templates: Templates) -> Iterator[Page]:
     for filled, name in listed:
         groups = [_group(filled, group, runs, f"g{k}") for k, group in enumerate(filled.groups)]
         missing = [(command, _names(entries)) for command, entries in filled.missing().items()]
-        figure, lacking = _figure(content, filled)
+        figure, lacking = _figure(filled)
         published = any(entry.cell.published is not None for entry in filled.entries)
         yield templates.render(
             "table.html", f"tables/{name}", "Tables", heading(filled), script=True, filled=filled, groups=groups,
@@ -91,14 +91,14 @@ def _cell(filled: Filled, group: Group, row: str, column: str, runs: Mapping[str
 
 
 # --- drawings -----------------------------------------------------------------------------------------------------
-def _figure(content: Content, filled: Filled) -> tuple[list[Drawing], Missing]:
+def _figure(filled: Filled) -> tuple[list[Drawing], Missing]:
     """The paper's own figure of these runs, if it can be drawn, and its missing runs."""
     drawer = FIGURES.get(filled.table.name)
     if drawer is None:
         return [], ()
     try:
-        drawn = drawer(filled, lambda run: content.folders.get(formatting.page_name(run.digest)))
-    except UserError as error:  # a damaged folder of a run does not stop the other pages
+        drawn = drawer(filled)
+    except UserError as error:  # a record that does not fit its run does not stop the other pages
         return [], ((str(error), f"spdebench table {filled.table.name} --run"),)
     return ([] if drawn.figure is None else [draw(drawn.figure, "figure", drawn.caption)]), drawn.missing
 
