@@ -1,4 +1,4 @@
-"""Parquet files of a challenge, written and read as datasets are: inputs without u, and predictions."""
+"""Parquet files of a challenge (inputs without u, and predictions), in the format of dataset files."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from spdebench.errors import UserError
 from spdebench.version import made_with
 
 MOST_VALUES = 1 << 30
-"""Numbers in one row."""
+"""The most numbers in one row."""
 
 
 class ArraysFile(ColumnFile):
-    """Columns of the shapes that the file states; what they should be is compared by `check_file`."""
+    """A file with the columns and shapes that it states itself; `check_file` compares them with the expected ones."""
 
     def _declared_columns(self) -> dict[str, tuple[int, ...]]:
         if not isinstance(self.identity, dict):

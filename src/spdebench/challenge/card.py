@@ -1,4 +1,4 @@
-"""The card of a submission: what was trained, on which data, by whom, and what the authors declare; a TOML file.
+"""The card of a submission, a TOML file: the model, its training data, its authors, and their declaration.
 
 Every field is checked when the card is read, and a mistake is one line that names the field.
 """
@@ -19,9 +19,9 @@ from spdebench.records.codec import build
 
 CARD_FILE = "card.toml"
 MOST_CARD = 64 << 10
-"""Bytes of a card."""
+"""The most bytes of a card."""
 LONGEST_LINE, LONGEST_TEXT = 200, 4000
-"""Characters of a field with one line, and of one with several."""
+"""The most characters of a field with one line, and of one with several."""
 FREE_TEXT = ("description", "training_data", "command")
 """Fields that may have several lines."""
 MOST_PARAMETERS, MOST_MINUTES = 10**15, 10**9
@@ -29,11 +29,11 @@ MOST_PARAMETERS, MOST_MINUTES = 10**15, 10**9
 
 @dataclass(frozen=True, kw_only=True)
 class Declaration:
-    """What the authors declare about leakage; only true statements can be submitted.
+    """The authors' declaration about leakage; a submission needs all three to be true.
 
     They declare:
 
-        no_solver_used                   no numerical solver of the equation made the predictions, or a part of them
+        no_solver_used                   no numerical solver of the equation was used for the predictions
         no_test_truth_used               no solution of a test input was used to train, tune or choose the model
         no_challenge_inputs_in_training  the inputs of the challenge were used for the predictions only
     """
@@ -66,7 +66,7 @@ class SubmissionCard:
         command           the exact command that trains the model and predicts
         hardware          the device that trained it
         training_minutes  minutes of training for one seed and problem, on that device
-        declaration       what is declared about leakage
+        declaration       the declaration about leakage
     """
 
     title: str
@@ -105,6 +105,7 @@ class SubmissionCard:
 
 
 def _check_text(name: str, text: str, *, several_lines: bool = False) -> None:
+    """Refuse a text that is empty, too long or not printable."""
     longest = LONGEST_TEXT if several_lines else LONGEST_LINE
     if not text.strip():
         raise UserError(f"{name} is empty")

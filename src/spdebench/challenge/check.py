@@ -20,7 +20,7 @@ from spdebench.suites import SUITES
 SIZES = {CARD_FILE: MOST_CARD, SCORES_FILE: MOST_SCORES}
 """The files of a submission, and the most bytes of each."""
 OTHER_FILES = ("README.md", LIST_FILE)
-"""Files that may lie next to the submissions."""
+"""Files that may be next to the submissions."""
 
 
 @dataclass(frozen=True)
@@ -51,6 +51,7 @@ def check_submissions(folder: str | os.PathLike[str], secret: bytes | None = Non
 
 
 def _checked(folder: Path, secret: bytes | None, listed: Mapping[str, ListedChallenge] | None) -> CheckedSubmission:
+    """Check one submission."""
     name = folder.resolve().name
     try:
         check_folder(folder, SIZES)
@@ -69,6 +70,7 @@ def _checked(folder: Path, secret: bytes | None, listed: Mapping[str, ListedChal
 
 
 def _check_problems(submission: Submission) -> None:
+    """Refuse scores of unknown problems, or without a seal."""
     for scored in submission.results:
         problems = {each.name: each for each in SUITES[scored.suite].problems}
         if scored.problem not in problems:
@@ -81,6 +83,7 @@ def _check_problems(submission: Submission) -> None:
 
 
 def _check_challenges(submission: Submission, listed: Mapping[str, ListedChallenge]) -> None:
+    """Refuse scores on hidden truth of a challenge that is not listed, of another suite, or closed."""
     for scored in submission.results:
         if not scored.hidden:
             continue
@@ -101,6 +104,7 @@ def _check_seals(submission: Submission, secret: bytes) -> None:
 
 
 def _notes(submission: Submission, secret: bytes | None) -> list[str]:
+    """Notes on few seeds, known secrets, second runs that differ, and seals that were not checked."""
     notes = [] if len(submission.card.seeds) >= ENOUGH_SEEDS else [f"fewer than {ENOUGH_SEEDS} training seeds"]
     if not all(scored.hidden for scored in submission.results):
         notes.append("scored with a secret of the authors' own")

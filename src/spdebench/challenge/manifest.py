@@ -1,7 +1,7 @@
 """The manifest of a challenge: its problems, the checksums of their input files and the SHA-256 of its secret.
 
-It is sealed with the secret, so that whoever scores predictions sees whether the manifest that came with them is the
-one that was published.
+It is sealed with the secret, so that the owner of the secret can check that the manifest of a submission is the one
+that was published.
 """
 
 from __future__ import annotations
@@ -25,18 +25,21 @@ from spdebench.records.codec import build, encode
 MANIFEST_FILE = "manifest.json"
 VERSION = 1
 LEAST_INPUTS, MOST_INPUTS = 3, 100_000
-"""Inputs of a problem."""
+"""The fewest and the most inputs of a problem."""
 
 
 def problem_label(name: str, seen: int | None) -> str:
-    """A problem's name, and what is seen of its noise if that is not all."""
+    """The name of a problem, followed by the truncation of the seen noise if not all noise is seen."""
     return name if seen is None else f"{name}-seen{seen}"
 
 
 @dataclass(frozen=True, kw_only=True)
 class ChallengeProblem:
-    """``n`` inputs of a problem. ``seen`` None: u0 and dw are given. K: u0 and dw_seen are given, and the predicted
-    law is compared with ``members`` solutions of each input."""
+    """``n`` inputs of a problem.
+
+    Without ``seen``, u0 and dw are given. With ``seen`` = K, u0 and dw_seen are given, and the predicted law is
+    compared with ``members`` solutions of each input.
+    """
 
     name: str
     equation: Mapping[str, Any]
@@ -61,12 +64,12 @@ class ChallengeProblem:
 
     @property
     def label(self) -> str:
-        """The problem's name, and what is seen of its noise if that is not all."""
+        """The problem's name, with the truncation of the seen noise if not all noise is seen."""
         return problem_label(self.name, self.seen)
 
     @property
     def file(self) -> str:
-        """Name of the file of its inputs."""
+        """The name of the file with its inputs."""
         return f"{self.label}.parquet"
 
     @property
@@ -74,6 +77,7 @@ class ChallengeProblem:
         return "dw" if self.seen is None else "dw_seen"
 
     def build(self) -> Equation:
+        """The equation of the problem."""
         try:
             return from_dict(dict(self.equation))
         except (KeyError, TypeError, OverflowError) as error:
@@ -81,7 +85,7 @@ class ChallengeProblem:
 
     @property
     def path_shape(self) -> tuple[int, ...]:
-        """T X.. of one path."""
+        """(T, X..) of one path."""
         eq = self.build()
         return (eq.frames + 1, *eq.grid.points)
 
@@ -111,7 +115,7 @@ class Manifest:
         raise unknown("problem of the challenge", label, [problem.label for problem in self.problems])
 
     def keyed_seed(self, secret: bytes, problem: ChallengeProblem) -> KeyedSeed:
-        """Replaces the seed for the inputs and the true solutions of a problem."""
+        """The keyed seed of the inputs and the true solutions of a problem."""
         return KeyedSeed.of(secret, f"{self.suite}/{problem.label}")
 
     def sealed(self, secret: bytes) -> Manifest:

@@ -108,6 +108,7 @@ def _file_name(problem: ChallengeProblem, seed: int) -> str:
 
 
 def _identity(manifest: Manifest, problem: ChallengeProblem, seed: int) -> dict[str, Any]:
+    """The identity that a file of predictions states."""
     return {
         "challenge": manifest.commitment,
         "suite": manifest.suite,
@@ -162,6 +163,7 @@ def open_predictions(folder: str | os.PathLike[str], secret: bytes | None = None
 
 
 def _opened(folder: Path, card: SubmissionCard, manifest: Manifest) -> Iterator[Prediction]:
+    """The files of predictions in a folder, after a check of names and metadata."""
     expected = {_file_name(problem, seed): (problem, seed) for problem in manifest.problems for seed in card.seeds}
     for path in sorted(folder.iterdir()):
         if path.is_symlink() or not path.is_file():

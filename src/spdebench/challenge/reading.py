@@ -1,6 +1,6 @@
-"""Reading what others have written: small typed files, JSON or TOML, and folders that hold nothing else.
+"""Reading files of other people: small typed files in JSON or TOML, and folders that contain nothing else.
 
-What is wrong with a file is one line with its name and the field.
+An error is one line with the name of the file and the field.
 """
 
 from __future__ import annotations

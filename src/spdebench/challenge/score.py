@@ -31,7 +31,7 @@ from spdebench.training.scoring import metric_values
 from spdebench.version import __version__
 
 AGAIN = "second run"
-"""What a seal of a second run is for; no submission has this name."""
+"""The name under which a second run is sealed; no submission can have it."""
 
 
 def score_submission(
@@ -44,7 +44,7 @@ def score_submission(
 ) -> Submission:
     """Score all predictions of a submission and write ``scores.json`` into its folder.
 
-    ``own``: the secret is the authors' own, so that the truth was not hidden from them; the scores say so.
+    ``own``: the authors know the secret, so that the truth was not hidden from them; the scores state this.
     """
     check_device(device)
     remove_leftovers(Path(folder) / SCORES_FILE)  # of a process that was killed: no file of others is accepted below
@@ -76,6 +76,7 @@ def compared(problem: ChallengeProblem, prediction: np.ndarray, truth: np.ndarra
 
 
 def _scored(manifest: Manifest, prediction: Prediction, scores: Scores, array: np.ndarray, hidden: bool) -> Scored:
+    """The scores of one prediction, as they are stored."""
     problem = prediction.problem
     return Scored(
         suite=manifest.suite,
@@ -91,14 +92,14 @@ def _scored(manifest: Manifest, prediction: Prediction, scores: Scores, array: n
     )
 
 
-# --- seals: whoever has the secret sees whether scores were changed ---------------------------------------------------
+# --- seals: with the secret one can check that scores were not changed ------------------------------------------------
 def sealed(scored: Scored, secret: bytes, name: str) -> Scored:
     """The scores with a seal over them and the submission's name."""
     return replace(scored, seal=seal(secret, name, _content(scored)))
 
 
 def check_seal(scored: Scored, secret: bytes, name: str) -> None:
-    """Raise an error unless these scores, and what a second run scored, were sealed with this secret for this name."""
+    """Raise an error unless these scores and those of a second run were sealed with this secret for this name."""
     what = f"of {scored.label}, seed {scored.seed},"
     if not is_sealed(secret, name, _content(scored), scored.seal):
         raise UserError(f"the scores {what} were changed since they were made, or are not those of {name}")
@@ -118,15 +119,15 @@ def reproduce(folder: str | os.PathLike[str], second: str | os.PathLike[str], se
     first, others = read_submission(folder), read_scores(Path(second) / SCORES_FILE)
     results = {each.key: each for each in first.results}
     for other in others:
-        mine = results.get(other.key)
-        if mine is None or mine.challenge != other.challenge:
+        own = results.get(other.key)
+        if own is None or own.challenge != other.challenge:
             raise UserError(
                 f"{first.name} has no scores for {other.problem}, seed {other.seed}, of the challenge "
                 f"{other.challenge[:12]}; a second run predicts the same inputs"
             )
-        check_seal(mine, secret, first.name)
+        check_seal(own, secret, first.name)
         check_seal(other, secret, Path(second).resolve().name)
-        results[other.key] = replace(mine, again=other.value, again_seal=seal(secret, AGAIN, [mine.seal, other.value]))
+        results[other.key] = replace(own, again=other.value, again_seal=seal(secret, AGAIN, [own.seal, other.value]))
     submission = replace(first, results=tuple(results.values()))
     write_text(Path(folder) / SCORES_FILE, scores_text(submission.results))
     return submission

@@ -20,13 +20,13 @@ from spdebench.records.codec import decode, encode
 
 SCORES_FILE = "scores.json"
 MOST_SCORES = 4 << 20
-"""Bytes of a file of scores."""
+"""The most bytes of a file of scores."""
 VERSION = 1
 FOLDER = Path("submissions")
-"""Where submissions are collected."""
+"""The folder in which submissions are collected."""
 NAME = re.compile(r"[a-z0-9]+(-[a-z0-9]+)*")
 ENOUGH_SEEDS = 3
-"""Training seeds from which on a mean is shown without a note."""
+"""A mean over fewer training seeds is shown with a note."""
 TOLERANCE = 0.02
 """Relative difference up to which a second run reproduces a score."""
 
@@ -38,14 +38,14 @@ class Scored:
     Fields of the file:
 
         problem    name of the problem in its suite
-        seen       None: the whole noise was given, u is predicted path by path; K: only the functions that truncation K
-                   keeps were given, and members of the law of u were predicted
-        members    members per input, where a law was predicted
-        n          inputs
+        seen       None: all of the noise was given, u is predicted path by path; K: only the noise modes that
+                   truncation K keeps were given, and members of the law of u were predicted
+        members    number of members per input, if a law was predicted
+        n          number of inputs
         hidden     the truth was solved from the secret of the challenge; False: the authors had that secret themselves
         challenge  SHA-256 of the secret: which challenge this was
         version    version of spdebench that scored it
-        seal       HMAC of the scores and the submission's name, by which the owner of the secret knows them again
+        seal       HMAC of the scores and the submission's name, with which the owner of the secret can check them
         again      value of the first metric when the maintainers ran the authors' command; None: they have not
         again_seal HMAC of ``again`` and ``seal``
     """

@@ -17,7 +17,7 @@ ROWS = 256
 
 
 def drawn_inputs(problem: ChallengeProblem, seed: KeyedSeed, device: str = "cpu") -> tuple[np.ndarray, np.ndarray]:
-    """u0 (n X..) and the given increments (n T X..): all of them, or those of the functions that are seen."""
+    """u0 (n X..) and the given increments (n T X..): those of all noise modes, or only of the seen ones."""
     equation = problem.build()
     seen = equation.truncation if problem.seen is None else problem.seen
     with without_aliasing_warning():

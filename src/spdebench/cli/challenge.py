@@ -128,12 +128,13 @@ def reproduce(
 ) -> None:
     """Store the scores of a second run of its command in a submission; scores within 2 % count as reproduced."""
     from spdebench.challenge import read_secret
-    from spdebench.challenge.score import reproduce as note
+    from spdebench.challenge.score import reproduce as store_second_run
 
-    _show(note(submission, second, read_secret(seed_file)), submission, as_json)
+    _show(store_second_run(submission, second, read_secret(seed_file)), submission, as_json)
 
 
 def _show(found: Submission, folder: Path, as_json: bool) -> None:
+    """Print the main score of each problem and seed of a submission."""
     rows = [
         {
             "problem": scored.problem,

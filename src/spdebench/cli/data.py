@@ -103,6 +103,7 @@ def verify(
 
 
 def _verification_text(ds: datasets.Dataset, result: Verification) -> str:
+    """The result of a verification in one line."""
     from spdebench.data.verify import TOLERANCE
 
     text = "1 checksum matches" if result.chunks == 1 else f"{result.chunks} checksums match"

@@ -55,6 +55,7 @@ def doctor(as_json: Json = False) -> None:
 
 
 def _version(package: str) -> str | None:
+    """The installed version of a package; None if it is not installed."""
     try:
         return importlib.metadata.version(package)
     except importlib.metadata.PackageNotFoundError:
@@ -62,6 +63,7 @@ def _version(package: str) -> str | None:
 
 
 def _stream_check(device: str) -> str:
+    """Compare one random number of the noise with its known value."""
     import torch
 
     from spdebench.noise.stream import STREAM, normal_pairs, sample_states
@@ -73,6 +75,7 @@ def _stream_check(device: str) -> str:
 
 
 def _solver_check(device: str) -> str:
+    """Compare a simulation with the solution from its own initial data and noise."""
     import torch
 
     from spdebench.equations import equation

@@ -67,6 +67,7 @@ def findings(
 
 
 def _refuse_file(chosen: list[Finding], out: Path | None, names: list[str] | None) -> None:
+    """Refuse ``--data`` for findings that do not examine files, and with ``--out``."""
     from spdebench.findings import ordered
 
     able = [f.name for f in ordered() if f.on_file]
@@ -80,6 +81,7 @@ def _refuse_file(chosen: list[Finding], out: Path | None, names: list[str] | Non
 
 
 def _list(known: list[Finding], as_json: bool) -> None:
+    """Print the names and titles of all findings."""
     rows = [{"name": f.name, "finding": f.title, "--data": "yes" if f.on_file else ""} for f in known]
     if as_json:
         print_json([{"name": f.name, "finding": f.title, "file": f.on_file is not None} for f in known])
@@ -100,6 +102,7 @@ def _as_json(f: Finding, found: Found, data: Path | None) -> dict[str, Any]:
 
 
 def _print(f: Finding, found: Found, data: Path | None) -> None:
+    """Print title, sentence, table and consequence of a finding."""
     typer.echo(f"{f.title}\n")
     typer.echo(textwrap.fill(_sentence(f, found, data), 100) + "\n")
     if found.rows:
@@ -110,6 +113,7 @@ def _print(f: Finding, found: Found, data: Path | None) -> None:
 
 
 def _write(found: dict[str, Found], out: Path) -> None:
+    """Write the computed findings into a page; its other sections stay."""
     from spdebench.files import write_text
     from spdebench.findings.page import page
 

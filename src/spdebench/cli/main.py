@@ -137,9 +137,9 @@ def _check_text(words: Sequence[str]) -> None:
 
 
 def with_first(words: Sequence[str]) -> list[str]:
-    """The words with every ``--with FILE`` in front of the verb, wherever it was typed."""
+    """The words with every ``--with FILE`` moved before the subcommand."""
     files: list[str] = []
-    rest: list[str] = []
+    others: list[str] = []
     left = list(words)
     while left and left[0] != "--":
         word = left.pop(0)
@@ -148,8 +148,8 @@ def with_first(words: Sequence[str]) -> list[str]:
                 raise UserError("--with takes a Python file that declares classes")
             files += [word, left.pop(0)]
         else:
-            (files if word.startswith("--with=") else rest).append(word)
-    return [*files, *rest, *left]
+            (files if word.startswith("--with=") else others).append(word)
+    return [*files, *others, *left]
 
 
 def interrupted() -> NoReturn:
@@ -159,7 +159,7 @@ def interrupted() -> NoReturn:
 
 
 def _parsing(message: str, words: Sequence[str]) -> str:
-    """The parser's message; also what to do if several files were given to a command that takes one, or if a field was
+    """The parser's message, with advice if several files were given to a command that takes one, or if a field was
     given as an option."""
     if "unexpected extra argument" in message and ".parquet" in message:
         return f"{message}; this command takes one dataset file: choose one of them"
@@ -192,7 +192,8 @@ def _fail(message: str) -> NoReturn:
     sys.exit(2)
 
 
-def _one_line(message: Any, category: type[Warning], filename: str, lineno: int, *rest: Any) -> None:
+def _one_line(message: Any, category: type[Warning], filename: str, lineno: int, *_: Any) -> None:
+    """Print a warning in one line; a warning of another package with its file."""
     ours = issubclass(category, AliasingWarning | DamagedWarning | NoiseWarning | RenamedWarning)
     origin = "" if ours else f" ({filename}:{lineno})"
     sys.stderr.write(f"warning: {message}{origin}\n")

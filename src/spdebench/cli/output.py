@@ -1,4 +1,4 @@
-"""Output and options that the commands share: aligned tables for people, one JSON document for programs."""
+"""Common output and options of the commands: aligned tables for people, one JSON document for programs."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from spdebench.errors import UserError
 
 
 def of_this_machine(device: str) -> str:
-    """Check that this machine has the device; to be given to an option as its callback, so that it is checked first."""
+    """Check that this machine has the device; used as the callback of an option, so that it is checked first."""
     if device != "cpu":
         from spdebench.data.checks import check_device  # slow to import
 
@@ -52,14 +52,14 @@ SpecFields = Annotated[
 
 
 def at_least_one(n: int | None) -> int | None:
-    """Check the value of ``-n``; to be given to an option as its callback."""
+    """Check the value of ``-n``; used as the callback of an option."""
     if n is not None and n < 1:
         raise UserError(f"-n must be at least 1, got {n}")
     return n
 
 
 def in_a_folder(file: Path | None) -> Path | None:
-    """Check that the folder of a file to be written is there; to be given to an option as its callback."""
+    """Check that the folder of a file to be written exists; used as the callback of an option."""
     if file is not None and not file.parent.exists():
         raise UserError(f"no such folder: {file.parent}; make it first, or write {file.name} into another")
     return file
@@ -71,6 +71,7 @@ def print_json(value: Any) -> None:
 
 
 def _plain(value: Any) -> Any:
+    """Nested values for JSON; numbers that are not finite become None."""
     if isinstance(value, dict):
         return {str(k): _plain(v) for k, v in value.items()}
     if isinstance(value, list | tuple):

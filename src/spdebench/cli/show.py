@@ -1,4 +1,4 @@
-"""``spdebench list`` and ``spdebench show``: the equations, models, metrics, schemes, tables and plots there are."""
+"""``spdebench list`` and ``spdebench show``: names and descriptions of equations, models, metrics, schemes, tables."""
 
 from __future__ import annotations
 
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
 
 def _lists() -> dict[str, dict[str, str]]:
+    """For each kind of thing the names with a one-line description."""
     from spdebench.equations import EQUATIONS
     from spdebench.metrics import METRICS
     from spdebench.models import MODELS
@@ -118,6 +119,7 @@ def show(
 
 
 def _equation_facts(equation: Equation) -> dict[str, Any]:
+    """Fields, derived values and renormalisation constants of an equation."""
     from spdebench.data import DatasetSpec
     from spdebench.equations import renormalise
     from spdebench.tasks import TASK_TEXT
@@ -145,7 +147,7 @@ def _equation_facts(equation: Equation) -> dict[str, Any]:
 
 
 def _model_lines(cls: type[OperatorModel]) -> list[str]:
-    """What a model is, and its formula where its file has one."""
+    """Title and description of a model, and its formula if its file has one."""
     return [f"{cls.title}: {_first_line(cls)}", *filter(None, [cls.formula()])]
 
 
@@ -154,7 +156,7 @@ def _first_line(cls: type) -> str:
 
 
 def _show_model(name: str, overrides: list[str], as_json: bool) -> None:
-    """What a model can do, its number of parameters next to the paper's, and its settings for each equation."""
+    """Print what a model supports, its numbers of parameters next to the paper's, and its settings by equation."""
     from spdebench.models import MODELS
     from spdebench.models.counts import counts
     from spdebench.report.model_settings import model_settings, settings_by_value
@@ -196,6 +198,7 @@ def _show_model(name: str, overrides: list[str], as_json: bool) -> None:
 
 
 def _count_row(row: dict[str, Any]) -> dict[str, Any]:
+    """One row of the table of parameters."""
     config = " ".join(f"{k}={v}" for k, v in row["config"].items())
     out = {"data": f"{row['equation']} {config}".strip(), "paper": row["paper"] or "-"}
     for form in ("published", "default"):
@@ -204,6 +207,7 @@ def _count_row(row: dict[str, Any]) -> dict[str, Any]:
 
 
 def _show_scheme(name: str, overrides: list[str], as_json: bool) -> None:
+    """Print the formula and description of a scheme."""
     from spdebench.solvers import SCHEMES
 
     if overrides:
@@ -213,6 +217,7 @@ def _show_scheme(name: str, overrides: list[str], as_json: bool) -> None:
 
 
 def _show_metric(name: str, overrides: list[str], as_json: bool) -> None:
+    """Print the formula, description and options of a metric."""
     from spdebench.metrics import METRICS
 
     metric = spec.build(METRICS[name], spec.parse_overrides(overrides), f"metric {name}")

@@ -1,4 +1,4 @@
-"""``spdebench show RUN``: what a finished run is, and for a run of `step` the coefficients that it has found."""
+"""``spdebench show RUN``: task, configuration and errors of a finished run, and the coefficients of a run of `step`."""
 
 from __future__ import annotations
 

@@ -53,8 +53,8 @@ def suite(
 
         def report(label: str, path: Path, existed: bool) -> None:
             if not as_json:
-                there = ", already exists" if existed else ""
-                typer.echo(f"{label}: {path} ({size(path.stat().st_size)}{there})")
+                note = ", already exists" if existed else ""
+                typer.echo(f"{label}: {path} ({size(path.stat().st_size)}{note})")
 
         suite_folder.make(chosen, problems, out, device=device, report=report)
         if as_json:
@@ -75,6 +75,7 @@ def suite(
 
 
 def _verify(found: list[Checked], as_json: bool) -> None:
+    """Print the state of all datasets of a suite; the exit code is 1 if one is not good."""
     bad = [each for each in found if not each.good]
     if as_json:
         print_json([{"dataset": c.label, "file": str(c.path), "good": c.good, "error": c.error} for c in found])

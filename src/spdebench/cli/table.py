@@ -194,6 +194,7 @@ def _show(
 
 
 def _say_plan(facts: dict[str, Any], data: Path, total: float, at_once: str) -> None:
+    """Print the plan: runs that are done and missing, their time, and advice if it is long."""
     rows = [*facts["tables"], facts["total"]]
     print_table([{k: v for k, v in row.items() if k != "seconds"} | {"time": duration(row["seconds"])} for row in rows])
     if len(facts["tables"]) > 1:
@@ -223,7 +224,7 @@ def _say_plan(facts: dict[str, Any], data: Path, total: float, at_once: str) -> 
 
 
 def _say_schedule(planned: dict[str, Any]) -> None:
-    """The runs that a budget would make, in the order in which they start."""
+    """Print the runs that fit into a budget, in the order in which they start."""
     times = ("starts at", "takes")
     print_table([{k: duration(v) if k in times else v for k, v in row.items()} for row in planned["runs"]])
     typer.echo(
@@ -245,7 +246,7 @@ def _run(
     as_json: bool,
     portable: Path | None,
 ) -> list[RunOutcome]:
-    """Make what is missing, as far as the budget goes; one line per run."""
+    """Make the missing runs that fit into the budget, and print one line per run."""
     from spdebench.campaign.run import check_request, fill_missing
 
     check_request(todo, places, settings, budget=budget, portable=portable)
@@ -292,12 +293,13 @@ def _run(
 
 
 def shares_gpu_well() -> bool:
-    """Whether NVIDIA's multi-process service runs here; without its command there is nothing to advise."""
+    """Whether NVIDIA's multi-process service runs here, or its command is not installed, so that no advice is given."""
     folder = Path(os.environ.get("CUDA_MPS_PIPE_DIRECTORY", "/tmp/nvidia-mps"))
     return shutil.which("nvidia-cuda-mps-control") is None or (folder / "control").exists()
 
 
 def _line(outcome: RunOutcome) -> str:
+    """One run in one line: name, state, error, time and message."""
     from spdebench.records.summary import MAIN
 
     value = outcome.record.value(MAIN) if outcome.record and MAIN in outcome.record.scores else None

@@ -25,7 +25,7 @@ from spdebench.tasks import Task
 from spdebench.training.train import train
 
 Uses = Literal["fresh data", "run records", "published numbers", "formulas", "times measured here"]
-"""What a finding computes its numbers from; measured times differ from machine to machine."""
+"""The sources from which a finding computes its numbers; measured times differ from machine to machine."""
 
 
 @dataclass(frozen=True)
@@ -43,7 +43,7 @@ class Found:
 
 @dataclass(frozen=True)
 class Sources:
-    """What findings are computed from: run records, a folder for fresh data and runs, and a device."""
+    """The sources of findings: run records, a folder for new data and runs, and a device."""
 
     scratch: Path
     results: Path | None = None
@@ -81,6 +81,7 @@ class Sources:
 
 
 def _is_flat(path: Path) -> bool:
+    """Whether a file has the authors' published layout."""
     try:
         return {"T", "W", "sol"} <= set(Source(path).columns)
     except UserError:
@@ -104,7 +105,7 @@ class OnFile:
 
 @dataclass(frozen=True)
 class Finding:
-    """``title`` has no numbers, ``sentence`` is a format string for them; ``follows`` says what to do about it."""
+    """``title`` has no numbers, ``sentence`` is a format string for them; ``follows`` is the consequence."""
 
     name: str
     title: str
@@ -158,7 +159,7 @@ def printed(table: str, model: str, **columns: str) -> float:
 
 
 def best_printed(table: str, **columns: str) -> float:
-    """The smallest such number of any model."""
+    """The smallest number that the paper prints for any model in one of its tables; NaN if there is none."""
     wanted = {"metric": "rel_l2", "task": "xi->u"} | columns
     found = (n.mean for n in published.numbers() if n.table == table and wanted.items() <= n.columns.items())
     return min(found, default=math.nan)

@@ -26,7 +26,7 @@ generate from the paper's text. Where the text and the released code differ, the
 
 
 def section(finding: Finding, found: Found) -> str:
-    """Title, sentence with numbers, table, command and what follows, between two marks."""
+    """Title, sentence with numbers, table, consequence and command, between two marks."""
     blocks = [f"## {md(finding.title.rstrip('.'))}", paragraph(finding.sentence.format(**found.numbers))]
     if found.rows:
         header = list(found.rows[0])
@@ -50,13 +50,13 @@ def _end(name: str) -> str:
 
 
 def sections(text: str) -> dict[str, str]:
-    """Name -> section of a page."""
+    """The sections of a page, by the name of their finding."""
     found = re.findall(r"(<!-- finding (\S+) -->\n.*?<!-- /finding \2 -->\n)", text, flags=re.DOTALL)
     return {name: body for body, name in found}
 
 
 def page(found: Mapping[str, Found], old: str = "") -> str:
-    """The whole page: fresh sections for what was computed, those of the old page for the rest."""
+    """The whole page: new sections for findings that were computed, those of the old page for all others."""
     known = sections(old)
     parts = [section(f, found[f.name]) if f.name in found else known.get(f.name, "") for f in ordered()]
     return "\n".join([INTRODUCTION, *(part for part in parts if part)])

@@ -19,8 +19,8 @@ from spdebench.registry import Declarations
 class Shift:
     """Data that differ from those a model was trained on: the problem with other ``fields``.
 
-    With the problem's seed the noise is the same realisation as far as both resolve it, and only the rows of the
-    problem's test part may be scored; with another seed the noise is fresh.
+    With the problem's seed the noise is the same realisation in all modes that both resolve, and only the rows of the
+    problem's test part may be scored; with another seed the noise is new.
     """
 
     label: str
@@ -33,7 +33,7 @@ class Shift:
 class SuiteProblem:
     """``n`` samples of an equation with the given fields, all others at their defaults, and its shifts.
 
-    An equation is looked up when the problem is built, so that listing a suite needs none of them.
+    The equation is looked up only when the problem is built, so that a suite can be listed without it.
     """
 
     name: str
@@ -41,8 +41,8 @@ class SuiteProblem:
     fields: Mapping[str, Any]
     n: int = 1200
     seed: int = 0
-    group: str = ""  # the row of a suite that a problem belongs to
-    task: Mapping[str, Any] = field(default_factory=dict)  # fields of the task, where the suite says them
+    group: str = ""  # the row of the suite to which the problem belongs
+    task: Mapping[str, Any] = field(default_factory=dict)  # fields of the task that the suite sets
     shifts: tuple[Shift, ...] = ()
     why: str = ""
 

@@ -19,27 +19,28 @@ from spdebench.tasks.floor import floor
 PERTURBATION = 1e-6
 """Size of the perturbation of u0, relative to u0, whose growth is measured."""
 PERTURBED = 16
-"""Samples on which it is measured."""
+"""The number of samples on which it is measured."""
 SMALLEST = 1e-10
+"""The smallest growth that float64 resolves."""
 REFINED = 4
-"""Samples that are solved on a finer grid."""
+"""The number of samples that are solved on a finer grid."""
 
 
 @dataclass(frozen=True)
 class Difficulty:
     """Relative L2 errors over t_1..t_T on the last quarter of the samples, and properties of the data.
 
-    floor         what the stored u0 and noise allow (`tasks.floor`)
+    floor         error of the best possible prediction from the stored u0 and noise (`tasks.floor`)
     mean          error of the mean of the training part
     linear        error of the regression on the linear equation's solution, exact kernel: the nonlinearity
-    trees         error of the regression on trees of height 2, exact kernel; NaN where the equation has no rule
-    step          error of the model ``step``: whether the map can be found from data; NaN where it was not fitted
+    trees         error of the regression on trees of height 2, exact kernel; NaN if the equation has no rule
+    step          error of the model ``step``: whether the map can be found from data; NaN if it was not fitted
     average       mean of u over samples, points and frames t_1..t_T
     std           standard deviation of u over the same
     chaos         |difference at t_T| / |difference at t_0| for a perturbation of u0 by 1e-6, same noise
-    not_finite    share of paths that are not finite
-    lost          share of the linear solution's variance, its spatial mean apart, that is lost because the noise is
-                  constant on stored intervals
+    not_finite    fraction of paths that are not finite
+    lost          fraction of the linear solution's variance (without its spatial mean) that is lost because the noise
+                  is constant on stored intervals
     residual      relative L2 distance of the data to a solution with twice the solving points and sub-steps
     """
 
@@ -83,7 +84,7 @@ def measure(equation: Equation, n: int = 160, seed: int = 0, *, step: bool = Fal
 
 
 def finite_samples(equation: Equation, seed: int, samples: Sequence[int]) -> list[int]:
-    """Those samples whose paths are finite, found by halving."""
+    """The samples whose paths are finite, found by bisection."""
     try:
         simulate(equation, seed, samples)
     except UserError:
@@ -118,7 +119,7 @@ def _batch(equation: Equation, paths: Trajectories) -> Batch:
 def growth(equation: Equation, paths: Trajectories) -> float:
     """Geometric mean over samples of |v(T) - u(T)| / |v(0) - u(0)|, v from a u0 perturbed in a low mode.
 
-    A growth below `SMALLEST` is given as that: float64 does not resolve it.
+    A growth below `SMALLEST` counts as `SMALLEST`, because float64 does not resolve it.
     """
     grid = equation.grid
     u0, dw = paths.u0.double(), paths.dw.double()
