@@ -42,6 +42,7 @@ def sending_heartbeats(heartbeats: Any, unit: int, interval: float) -> Iterator[
     node, process = ray.get_runtime_context().get_node_id(), os.getpid()
 
     def send() -> None:
+        """Send heartbeats until the context ends."""
         count = 0
         while not ended.is_set():
             count += 1
@@ -79,6 +80,7 @@ def kill_stopped(interval: float, parent: int | None = None) -> None:
 
 
 def _stopped(parent: int) -> set[int]:
+    """The numbers of the workers below ``parent`` that have a unit and are stopped."""
     found = set()
     for file in Path("/proc").glob("[0-9]*/stat"):
         with suppress(OSError):
@@ -89,8 +91,10 @@ def _stopped(parent: int) -> set[int]:
 
 
 class WorkerWatch:
-    """Starts the actor for heartbeats, checks them regularly, and kills workers that send none. Checks are counted, not
-    seconds: if this process was suspended together with its workers, they are not killed at once.
+    """Starts the actor that collects heartbeats, checks them, and kills workers that no longer send any.
+
+    Checks are counted, not seconds: if this process was suspended together with its workers, they are not killed at
+    once.
     """
 
     def __init__(self, ray: Any, environment: dict[str, Any]) -> None:
@@ -105,6 +109,7 @@ class WorkerWatch:
         """Unit -> its last heartbeat, and the number of checks since it changed."""
 
     def _on(self, node: str, soft: bool) -> Any:
+        """How Ray is told to run something on this node; with ``soft`` on another one if this one is gone."""
         from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
         return NodeAffinitySchedulingStrategy(node, soft=soft)
@@ -131,7 +136,7 @@ class WorkerWatch:
             self.seen[unit] = (heartbeat, silent)
 
     def _read(self) -> dict[int, Heartbeat] | None:
-        """None if the actor does not answer: then nothing is known of any unit."""
+        """The last heartbeat of each unit, or None if the actor does not answer."""
         if not self.ray.wait([self.asked], timeout=0)[0]:
             return None
         answer, self.asked = self.asked, self.heartbeats.read.remote()
@@ -142,8 +147,9 @@ class WorkerWatch:
         return found
 
     def _run_on(self, node: str, function: Callable[..., None], *arguments: Any) -> None:
-        there = self._on(node, soft=False)
-        self.ray.remote(function).options(**self.light, max_retries=0, scheduling_strategy=there).remote(*arguments)
+        """Start a function on a node, and do not wait for it."""
+        place = self._on(node, soft=False)
+        self.ray.remote(function).options(**self.light, max_retries=0, scheduling_strategy=place).remote(*arguments)
 
     def end(self) -> None:
         """End the actor."""

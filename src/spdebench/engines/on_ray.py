@@ -52,7 +52,7 @@ def run(
 
 
 class _Submitted:
-    """Units submitted to Ray: a few more than it has processors, so that the longest remaining unit starts next."""
+    """Units that are submitted to Ray, only a few per processor: of the others the longest is always submitted next."""
 
     def __init__(
         self,
@@ -92,6 +92,7 @@ class _Submitted:
         self._asked(most)
 
     def results(self) -> Iterator[Any]:
+        """Yield the result of each unit as it arrives, and submit more; at the end cancel the units that still run."""
         try:
             while self.waiting or self.flying:
                 if time.monotonic() > self.looked + LOOK and self._head_listens():
@@ -110,6 +111,7 @@ class _Submitted:
                 self.watch.end()
 
     def _submit(self, unit: Any, need: Need) -> None:
+        """Hand one unit to Ray, under the next number."""
         self.submitted += 1
         number = self.submitted
         options = self.always | self._asked(need)
@@ -130,6 +132,7 @@ class _Submitted:
         return True
 
     def _completed(self, reference: Any, unit: Any) -> Any:
+        """The result of a unit, or that of ``lost`` if its workers died too often; errors of the unit are raised."""
         errors = self.ray.exceptions
         try:
             return self.ray.get(reference)
@@ -143,7 +146,10 @@ class _Submitted:
             raise _connection_lost(str(error).strip().splitlines()[0]) from None
 
     def _asked(self, need: Need) -> dict[str, Any]:
-        """The resources as Ray takes them; never more memory than the largest node has, so that every unit can run."""
+        """The options of Ray that reserve what a unit needs.
+
+        They never reserve more memory than the largest node has, so that every unit can run.
+        """
         nodes = self._nodes_with_gpus(need)
         if not nodes:
             raise UserError(
@@ -157,6 +163,7 @@ class _Submitted:
         return [node for node in self.nodes if node.get("GPU", 0) >= _share(need.gpus)]
 
     def _cancel(self) -> None:
+        """Cancel the units that run, and wait until they have removed their half-written files."""
         for reference in self.flying:
             self.ray.cancel(reference)  # interrupts the unit, which removes its half-written files
         if self.flying:
@@ -195,6 +202,7 @@ def environment() -> dict[str, str]:
 
 
 def _import() -> Any:
+    """Import Ray with our settings, and return the module."""
     require()
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
     os.environ.setdefault("RAY_task_oom_retries", str(RETRIES))  # by default Ray repeats it for ever
@@ -242,7 +250,7 @@ def _connected(ray: Any, workers: int | None) -> Iterator[None]:
 
 
 def _start(ray: Any, **options: Any) -> None:
-    """Start a Ray of our own. Ray gives up after 30 seconds, which are too few on a busy machine: then once more."""
+    """Start a Ray of our own. Ray gives up after 30 seconds, which may be too few on a busy machine: then try again."""
     try:
         ray.init(address="local", **options)
     except Exception:

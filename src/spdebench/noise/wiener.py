@@ -51,11 +51,6 @@ class Wiener:
     projected: bool = False
 
     @property
-    def aliases(self) -> bool:
-        """Whether several functions of the series alias onto one coefficient of the grid."""
-        return not self.projected and not self.basis.resolved_by(self.grid)
-
-    @property
     def trace(self) -> float:
         """Tr Q = sum of the eigenvalues in use."""
         return float((self.roots**2)[self.basis.index > 0].sum())
