@@ -26,7 +26,7 @@ LARGEST = 32  # channels
 
 
 def takes(c: int) -> bool:
-    """Whether a program can hold the matrices of a sample."""
+    """Whether the C x C matrices of a sample fit into one program."""
     return c <= LARGEST
 
 
@@ -194,7 +194,7 @@ Parameters = Sequence[Tensor]  # query: weight and bias, weights of key and valu
 def forward(
     x: Tensor, before: Tensor | None, parameters: Parameters, heads: int, eps: float
 ) -> tuple[Tensor, tuple[Tensor, ...]]:
-    """Attention of x (B, n, C), plus ``before``; and m, S and M, which the backward kernels want."""
+    """Attention of x (B, n, C), plus ``before``; and m, S and M, which the backward kernels need."""
     samples, n, c = x.shape
     blocks, count = _share(x)
     mean, (moments, matrix), shift = x.mean(1), x.new_empty(2, samples, c, c), x.new_empty(samples, c)
@@ -233,7 +233,7 @@ def backward(
 
 
 def _share(x: Tensor) -> tuple[int, int]:
-    """Blocks of tokens of a sample, and programs that share them."""
+    """The number of blocks of tokens per sample, and the number of programs that share them."""
     samples, n, _ = x.shape
     blocks = triton.cdiv(n, ROWS)
     return blocks, min(blocks, -(-SHARE * programs(x.device.index) // (2 * samples)))

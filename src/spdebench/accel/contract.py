@@ -21,7 +21,7 @@ PART = 16
 
 
 def takes(matrix: Tensor, h: Tensor) -> bool:
-    """Whether sizes fit: M (m, n), h (l, n, r)."""
+    """Whether the kernel can multiply M (m, n) and h (l, n, r)."""
     (m, n), r = matrix.shape, h.shape[-1]
     return 0 < m <= LARGEST and 0 < n <= LONGEST and SHORTEST <= r < 2**30 and h.numel() > 0
 
@@ -76,5 +76,5 @@ def contract(matrix: Tensor, h: Tensor) -> Tensor:
 
 
 def _tile(r: int) -> tuple[int, int, int, int]:
-    """Of r and of k at once; warps; steps of k that are on their way."""
+    """Tile sizes along r and along k, the number of warps, and the number of steps of k that are loaded ahead."""
     return (128, 16, 4, 3) if r > 32 else (32, 32, 4, 3)

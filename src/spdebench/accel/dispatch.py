@@ -16,7 +16,7 @@ _without_kernels = False
 
 @contextmanager
 def without_kernels() -> Iterator[None]:
-    """Inside this context layers use torch's own operations everywhere: the reference for tests and timings."""
+    """A context in which layers use torch's own operations everywhere: the reference for tests and timings."""
     global _without_kernels
     before, _without_kernels = _without_kernels, True
     try:
@@ -26,7 +26,10 @@ def without_kernels() -> Iterator[None]:
 
 
 def on_gpu(x: Tensor) -> bool:
-    """Whether layers arrange the work on x for a GPU: not under autocast, and not under torch.compile, which fuses."""
+    """Whether x is on a GPU and layers may arrange their work for it.
+
+    They may not under autocast, nor under torch.compile, which fuses operations itself.
+    """
     other = torch.is_autocast_enabled("cuda") or torch.compiler.is_compiling()
     return x.is_cuda and not other and not _without_kernels
 

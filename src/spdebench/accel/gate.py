@@ -10,13 +10,13 @@ from torch import Tensor
 from spdebench.accel.dispatch import programs
 from spdebench.accel.triton_math import Sums
 
-ELEMENTS = 2048  # numbers of one half of h, or of h, that a program holds at once
+ELEMENTS = 2048  # numbers of h, or of one half of h, that a program holds at once
 SHARE = 4  # programs per multiprocessor, for kernels that loop over many blocks
 LARGEST = 64  # channels of f
 
 
 def takes(rows: int, c: int) -> bool:
-    """Whether a program can hold a row, and rows can be counted in 32 bits; a variance needs two."""
+    """Whether a row of ``c`` channels fits into one program, and the rows are at least two, fewer than 2^31."""
     return 1 < rows < 2**31 and c <= LARGEST
 
 

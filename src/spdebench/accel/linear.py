@@ -15,7 +15,7 @@ LARGEST = 64  # columns of x and of y
 
 
 def takes(d: int, c: int) -> bool:
-    """Whether a program can hold the matrix."""
+    """Whether a matrix (d, c) fits into one program."""
     return max(c, d) <= LARGEST
 
 

@@ -17,7 +17,7 @@ LARGEST = 128
 
 
 def takes(width: int, hidden: int, out: int) -> bool:
-    """Whether a program can hold both matrices."""
+    """Whether both matrices, (hidden, width) and (out, hidden), fit into one program."""
     return width <= 32 and out <= 32 and hidden <= LARGEST
 
 
@@ -128,7 +128,7 @@ def _backward_kernel(
 def forward(
     x: Tensor, first: Tensor, a: Tensor, second: Tensor, b: Tensor, activation: str, before: Tensor | None = None
 ) -> Tensor:
-    """x (.., C) -> (.., D), plus ``before``."""
+    """The layer's output (.., D) for x (.., C), plus ``before`` (.., D) if it is given."""
     h, c = first.shape
     d, total = len(second), x.numel() // c
     out, add = x.new_empty(*x.shape[:-1], d), before is not None
@@ -142,7 +142,7 @@ def forward(
 def backward(
     grad: Tensor, x: Tensor, first: Tensor, a: Tensor, second: Tensor, b: Tensor, activation: str
 ) -> tuple[Tensor, ...]:
-    """Gradients of x and of the four parameters."""
+    """Gradients of x and of the four parameters, from the gradient (.., D) of the output."""
     h, c = first.shape
     d, total = len(second), x.numel() // c
     inner, hidden, outer = _sizes(c, h, d)
@@ -159,5 +159,5 @@ def backward(
 
 
 def _sizes(c: int, h: int, d: int) -> tuple[int, int, int]:
-    """Tiles; products need 16 along each side. One output is a sum, not a product."""
+    """Sides of the tiles: products need at least 16; with d = 1 the output is a sum, not a product."""
     return tile(c), tile(h), tile(d) if d > 1 else 1

@@ -27,14 +27,14 @@ from spdebench.accel.rows import gram
 from spdebench.accel.triton_math import activated, entries, inverse, power, product, split, tile
 
 STAGES = {"euler": 1, "heun": 2, "rk4": 4}
-PART = 32  # of the width inside F that a program holds at once
+PART = 32  # rows of C and c that a program holds at once
 WARPS = 8
 
 
 class Layers(NamedTuple):
     """The linear maps of g, each W (to, from) or b (to)."""
 
-    waves: Tensor  # (2k, X): cosines and sines by turns
+    waves: Tensor  # (2k, X): cosines and sines alternately
     mixing: Tensor  # (2, k, h, h): P and Q
     local: Tensor  # B
     local_bias: Tensor
@@ -47,7 +47,10 @@ class Layers(NamedTuple):
 
 
 class Kept(NamedTuple):
-    """What a solve of E = B N stages evaluations keeps: arrays (B, N stages, X, h), and waves z (k, E, 2, h)."""
+    """What a solve with B samples, N steps and S stages per step keeps for the gradients.
+
+    The first four are (B, N S, X, h); ``spectrum`` is waves z, (k, E, 2, h), with E = B N S evaluations.
+    """
 
     z: Tensor
     v: Tensor
@@ -57,7 +60,7 @@ class Kept(NamedTuple):
 
 
 def takes(points: int, hidden: int, width: int, modes: int) -> bool:
-    """Whether a program can hold a sample."""
+    """Whether a sample fits into one program."""
     return points <= 128 and modes <= 16 and hidden <= 32 and mlp_cuda.takes(hidden, width, hidden)
 
 
@@ -97,7 +100,7 @@ def _spectrum(z, waves, points: tl.constexpr, modes: tl.constexpr, groups: tl.co
 
 @triton.jit
 def _mixed(a, b, matrices, sign: tl.constexpr, modes: tl.constexpr, h: tl.constexpr):
-    """P a + s Q b and P b - s Q a in every mode, one below the other by turns; P and Q lie there as (k, from, to)."""
+    """P a + s Q b and P b - s Q a in every mode, as alternate rows; ``matrices`` are P and Q, each (k, from, to)."""
     count: tl.constexpr = a.shape[0]
     width: tl.constexpr = a.shape[1]
     k, i, o = tl.arange(0, count)[:, None, None], tl.arange(0, width)[None, :, None], tl.arange(0, width)[None, None, :]
@@ -122,8 +125,10 @@ def _keep_spectrum(base, cosines, sines, at, total, modes: tl.constexpr, h: tl.c
 
 @triton.jit
 def _coefficients(j, stages: tl.constexpr):
-    """What k_j counts in the input of stage j + 1, and in those of the third and the fourth and the next frame before
-    the stage in between is known: z - k1/3, z + k1 - k2 and z + k1/8 + ..; see `integrate`."""
+    """Factors of k_j in the input of stage j + 1, of the third stage, of the fourth stage, and in the next frame.
+
+    The last three are sums that earlier stages have begun: z - k1/3, z + k1 - k2 and z + k1/8 + ..; see `integrate`.
+    """
     if stages == 4:
         end = (j == 0) | (j == 3)
         third = tl.where(j == 0, -0.3333333333333333, 0.0)
@@ -208,7 +213,7 @@ def _backward_kernel(
     rows: tl.constexpr, groups: tl.constexpr, count: tl.constexpr, width: tl.constexpr, hidden: tl.constexpr,
     part: tl.constexpr,
 ):  # fmt: skip
-    """One sample: z, third, fourth and frame hold the adjoints of what they stand for in `_forward_kernel`.
+    """One sample: z, third, fourth and frame hold the adjoints of the arrays of the same name in `_forward_kernel`.
 
     ``local``, ``outer`` and ``noise`` are (from, to), ``mixing`` is (2, k, to, from), so that sums run along rows.
     """
@@ -274,7 +279,7 @@ def _backward_kernel(
 def forward(
     start: Tensor, increments: Tensor, layers: Layers, dt: float, solver: str, *, keep: bool
 ) -> tuple[Tensor, Kept]:
-    """z_1..z_N ``(B, N, X, h)`` from z_0 ``(B, X, h)`` and dW ``(B, N, X)``; what is kept is empty unless asked for."""
+    """z_1..z_N ``(B, N, X, h)`` from z_0 ``(B, X, h)`` and dW ``(B, N, X)``; without ``keep`` the second is empty."""
     batch, steps, points = increments.shape
     h, w, modes, stages = start.shape[2], len(layers.inner), layers.mixing.shape[1], STAGES[solver]
     total = batch * steps * stages
@@ -292,7 +297,7 @@ def forward(
 def backward(
     grad: Tensor, increments: Tensor, layers: Layers, kept: Kept, dt: float, solver: str
 ) -> tuple[Tensor | None, ...]:
-    """Gradients of z_0 and of the layers but the waves."""
+    """Gradients of z_0 and of all `Layers` except the waves, from the gradient of z_1..z_N."""
     batch, steps, points = increments.shape
     h, w, modes, stages = grad.shape[3], len(layers.inner), layers.mixing.shape[1], STAGES[solver]
     total = batch * steps * stages

@@ -16,7 +16,7 @@ LARGEST = 128  # channels
 
 
 def takes(c: int) -> bool:
-    """Whether a program can hold a token."""
+    """Whether a token of ``c`` channels fits into one program."""
     return c <= LARGEST
 
 
@@ -93,5 +93,6 @@ def backward(
 
 
 def _tile(c: int, elements: int) -> tuple[int, int]:
+    """Rows and columns of a tile that has ``elements`` numbers, for rows of ``c``."""
     width = triton.next_power_of_2(c)
     return elements // width, width

@@ -1,6 +1,7 @@
 """g' x over very many rows, computed as a batch of products over pieces of the rows and a short sum.
 
-cuBLAS gives one product over 10^5 rows to a few of the GPU's multiprocessors; pieces of about `PIECE` rows use all.
+cuBLAS computes one product over 10^5 rows on only a few of the GPU's multiprocessors. With pieces of about `PIECE` rows
+all of them work.
 """
 
 from __future__ import annotations
@@ -36,6 +37,6 @@ def pieces(rows: int) -> int:
 
 
 def in_pieces(x: Tensor) -> Tensor:
-    """(.., n, C) -> (.., s, n/s, C)."""
+    """The rows cut into s equal pieces: (.., n, C) -> (.., s, n/s, C)."""
     out: Tensor = x.contiguous().unflatten(-2, (pieces(x.shape[-2]), -1))
     return out

@@ -16,7 +16,7 @@ BACK_ROWS = 32
 
 
 def takes(d: int, c: int) -> bool:
-    """Whether a program can hold the matrix."""
+    """Whether a matrix (d, c) fits into one program."""
     return max(c, d) <= LARGEST
 
 
@@ -24,8 +24,8 @@ def takes(d: int, c: int) -> bool:
 def _gelu(a):
     """gelu(a) and gelu'(a).
 
-    By erf, as torch has it. `triton_math.activated` is a fit of half the instructions. The two differ in rounding, by
-    some 1e-7: one in place of the other would move results.
+    It is computed by erf, as in torch. `triton_math.activated` is a fit that takes half the instructions. The two
+    differ by about 1e-7: to use one in place of the other would change results.
     """
     share = 0.5 * (1.0 + tl.erf(a * 0.7071067811865476))
     return a * share, share + a * 0.3989422804014327 * tl.exp(-0.5 * a * a)
@@ -95,7 +95,7 @@ def forward(x: Tensor, weight: Tensor, bias: Tensor, far: Tensor, gelu: bool) ->
 def backward(
     grad: Tensor, x: Tensor, weight: Tensor, bias: Tensor | None = None, far: Tensor | None = None
 ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-    """Gradients of x, W, b and far; bias and far are given if gelu is to be passed."""
+    """Gradients of x, W, b and far; bias and far are given if the layer ends with gelu."""
     gelu = far is not None
     (d, c), to_x, to_far = weight.shape, torch.empty_like(x), torch.empty_like(grad) if gelu else grad
     held, total = x.numel() // c, grad.numel() // d

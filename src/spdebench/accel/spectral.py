@@ -40,7 +40,7 @@ def _join_kernel(z, out, half, out_half, n, count, rest, low, high, top, block: 
 
 @triton.jit
 def _part_kernel(z, out, half, out_half, n, count, rest, low, high, top, block: tl.constexpr):
-    """The transpose: c_k = z_k + z_{-k}, s_k = -i (z_k - z_{-k}), a mode that is not there being 0."""
+    """The transpose: c_k = z_k + z_{-k}, s_k = -i (z_k - z_{-k}), where a mode that z does not have counts as 0."""
     a, k = tl.program_id(0), tl.program_id(1)
     at = tl.program_id(2) * block + tl.arange(0, block)
     inside = at < rest
@@ -70,6 +70,7 @@ def part(z: Tensor, axis: int, low: int, high: int) -> Tensor:
 
 
 def _along(kernel: triton.JITFunction, z: Tensor, axis: int, low: int, high: int, length: int) -> Tensor:
+    """Apply a kernel along ``axis``, which has ``length`` entries in the result."""
     z, top = z.contiguous(), max(low, high)
     out = z.new_empty(*z.shape[:axis], length, *z.shape[axis + 1 :])
     lead, rest = math.prod(z.shape[1:axis]), math.prod(z.shape[axis + 1 :])
@@ -153,11 +154,11 @@ def weight_gradient(z: Tensor, grad: Tensor) -> Tensor:
 
 
 def _sizes(batch: int, c: int, d: int) -> tuple[int, int, int]:
-    """Tiles of samples and channels; products need 16 of each at least."""
+    """Sides of the tiles of samples and channels; products need at least 16."""
     return min(32, tile(batch)), tile(c), tile(d)
 
 
 def takes(z: Tensor, weight: Tensor) -> bool:
-    """Whether modes lie one after the other and channels fit a program."""
+    """Whether both arrays are contiguous and the channels fit into one program."""
     small = max(weight.shape[-2:]) <= LARGEST
     return small and all(t[0].is_contiguous() for t in (z, weight)) and len(z) == 2

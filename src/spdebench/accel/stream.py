@@ -27,7 +27,7 @@ def _kernel(
     rows, offsets, parent, out, constants, total, width, m1, m2,
     split: tl.constexpr, wide: tl.constexpr, block: tl.constexpr,
 ):  # fmt: skip
-    """out = z, or, ``split``, out = (parent + z, parent - z) behind each other along the axis before the modes."""
+    """out = z; with ``split`` out = (parent + z, parent - z), stacked along the axis before the modes."""
     if wide:
         at = tl.program_id(0).to(tl.int64) * block + tl.arange(0, block).to(tl.int64)
     else:  # division of 64-bit integers is slow
@@ -61,7 +61,7 @@ def _kernel(
 
 @functools.lru_cache(maxsize=64)
 def _constants(scale: float, device: torch.device) -> Tensor:
-    """Read from memory: a literal in a kernel may be rounded to single precision."""
+    """Constants that the kernel reads from memory: a literal in a kernel may be rounded to single precision."""
     values = [2 * math.pi / 2**32, 2.0**31 + 0.5, 2.0**-32, -2.0 * scale * scale]
     return torch.tensor(values, dtype=torch.float64, device=device)
 

@@ -28,13 +28,13 @@ class Sums:
         self.parts = like.new_empty(count, self.length)
 
     def summed(self) -> list[Tensor]:
-        """The arrays, views of one buffer."""
+        """The sums over all programs, one array per shape; they are views of one buffer."""
         total, pairs = self.parts.sum(0), zip(self.starts, self.shapes, strict=True)
         return [total[start : start + shape.numel()].view(shape) for start, shape in pairs]
 
 
 def tile(n: int) -> int:
-    """The side of a tile for n columns; products need 16."""
+    """The side of a tile for n columns, a power of 2; products need at least 16."""
     return max(16, int(triton.next_power_of_2(n)))
 
 
@@ -47,7 +47,7 @@ def entries(base, rows, columns, row_stride, column_stride, row_count, column_co
 
 @triton.jit
 def split(x):
-    """x as a TF32 number and the rest."""
+    """x rounded to TF32, and the remainder."""
     large = ((x.to(tl.int32, bitcast=True) + 0x1000) & -0x2000).to(tl.float32, bitcast=True)
     return large, x - large
 
@@ -78,8 +78,8 @@ def activated(a, gelu: tl.constexpr):
 
     With the normal density f and its tail Q(a) = int_a^inf f,  Q(|a|) = f(a) t P(t),  t = 1 / (1 + 0.2761 |a|), where P
     has degree 5 and is fitted: Q is off by 4e-9 at most, less than a float32 near 1 can show.
-    This is half the instructions of gelu by erf, which `skip` has. The two differ in rounding, by some 1e-7:
-    one in place of the other would move results.
+    It takes half the instructions of gelu by erf, which `skip` uses. The two differ by about 1e-7: to use one in place
+    of the other would change results.
     """
     if gelu:
         density = power(a * a * -0.7213475204444817 - 1.3257480647361592)
