@@ -107,6 +107,7 @@ _HOMES = {
 
 
 def __getattr__(name: str) -> Any:
+    """Import a public name or a subpackage when it is first used, so that ``import spdebench`` is fast."""
     for module, names in _HOMES.items():
         if name in names:
             globals()[name] = value = getattr(importlib.import_module(f"spdebench.{module}"), name)

@@ -41,6 +41,7 @@ def exit_code() -> int:
 
 
 def _handle(handler: Callable[[int, FrameType | None], None] | signal.Handlers) -> None:
+    """Set the handler of SIGINT, SIGTERM and SIGHUP, except those that the process was told to ignore."""
     for name in ("SIGINT", "SIGTERM", "SIGHUP"):
         number = getattr(signal, name, None)
         if number is not None and signal.getsignal(number) is not signal.SIG_IGN:
@@ -53,6 +54,7 @@ def _end(number: int, frame: FrameType | None) -> None:
 
 
 def _interrupt(number: int, frame: FrameType | None) -> None:
+    """Raise KeyboardInterrupt at the first signal, and end the process at the second."""
     global _first
     if _first is not None:
         os._exit(exit_code())

@@ -253,6 +253,7 @@ def _decode_tuple(value: Any, inner: Any, where: str) -> tuple[Any, ...]:
 
 
 def _decode_bool(value: Any, where: str) -> bool:
+    """A value, or the text that a user has typed, as a bool."""
     meanings = {"true": True, "yes": True, "1": True, "false": False, "no": False, "0": False}
     if isinstance(value, bool):
         return value
@@ -262,6 +263,7 @@ def _decode_bool(value: Any, where: str) -> bool:
 
 
 def _decode_int(value: Any, where: str) -> int:
+    """A value, or the text that a user has typed, as an int below 2^63."""
     if isinstance(value, str):
         try:
             number = int(value)
@@ -277,6 +279,7 @@ def _decode_int(value: Any, where: str) -> int:
 
 
 def _decode_float(value: Any, where: str) -> float:
+    """A value, or the text that a user has typed, as a finite float."""
     try:
         if isinstance(value, bool):
             raise ValueError

@@ -120,6 +120,7 @@ def _is_mail_address(text: str) -> bool:
 
 
 def _is_web_address(text: str) -> bool:
+    """Whether the text is an https address that can be written into HTML and Markdown as it is."""
     try:
         parts = urlsplit(text)
     except ValueError:

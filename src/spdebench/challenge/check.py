@@ -98,6 +98,7 @@ def _check_challenges(submission: Submission, listed: Mapping[str, ListedChallen
 
 
 def _check_seals(submission: Submission, secret: bytes) -> None:
+    """Raise an error if the seal of a score of this challenge was not made with its secret."""
     for scored in submission.results:
         if scored.challenge == commitment(secret):
             check_seal(scored, secret, submission.name)

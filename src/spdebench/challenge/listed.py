@@ -57,6 +57,7 @@ def listed_challenges(folder: Path) -> dict[str, ListedChallenge] | None:
 
 
 def _parsed(values: dict[str, Any]) -> dict[str, ListedChallenge]:
+    """The challenges of the list, by commitment."""
     entries = values.get("challenge")
     if set(values) != {"challenge"} or not isinstance(entries, list):
         raise UserError("expected sections [[challenge]] and nothing else")

@@ -159,6 +159,7 @@ def read_scores(path: Path) -> tuple[Scored, ...]:
 
 
 def _parsed(values: dict[str, Any]) -> tuple[Scored, ...]:
+    """The scores in the object of a file of results."""
     content = without_version(values, VERSION)
     results = content.get("results")
     if set(content) != {"results"} or not isinstance(results, list) or not results:

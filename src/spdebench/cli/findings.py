@@ -96,6 +96,7 @@ def _sentence(f: Finding, found: Found, data: Path | None) -> str:
 
 
 def _as_json(f: Finding, found: Found, data: Path | None) -> dict[str, Any]:
+    """A finding and its numbers as an object for ``--json``."""
     facts = {"name": f.name, "finding": f.title, "sentence": _sentence(f, found, data), "numbers": dict(found.numbers)}
     rows = {"rows": [dict(row) for row in found.rows], "computed": f.formula(on_file=data is not None)}
     return facts | rows | ({} if data is not None else {"follows": f.follows.format(**found.numbers)})

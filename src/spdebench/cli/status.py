@@ -56,6 +56,7 @@ def _running(run: RunState) -> str:
 
 
 def _making(making: UnfinishedDataset) -> str:
+    """One line about a dataset that is being made, has failed or was stopped."""
     left = "" if making.seconds is None else f", about {duration(making.seconds)} left"
     state = f" ({making.holder})" if making.holder else f", failed: {making.failed}" if making.failed else ", stopped"
     return f"{making.name}: {making.done} of {making.chunks} chunks{left if making.holder else ''}{state}"

@@ -68,6 +68,7 @@ def sweep(
 
 
 def _row(trial: Trial, keys: list[str]) -> dict[str, Any]:
+    """A row of the printed table: the values tried, the validation error, the best epoch and the run."""
     best = None if trial.run is None else trial.run.best["best_epoch"]
     name = trial.note if trial.run is None else trial.run.name
     return {**{key: trial.values[key] for key in keys}, "val": trial.val, "epoch": best, "run": name}

@@ -144,6 +144,7 @@ def table(
 def _check(
     plan_only: bool, run: bool, budget: str, format: str, edition: str, jobs: int | None, portable: Path | None
 ) -> None:
+    """Raise an error for options that do not go together, and for values that no option has."""
     from spdebench.paper.base import EDITIONS
     from spdebench.report.tables import FORMATS
 
@@ -162,6 +163,7 @@ def _check(
 
 
 def _check_engine(run: bool, plan_only: bool, engine: str, per_gpu: int, device: str) -> None:
+    """Raise an error if the options on engine and GPU do not fit the command."""
     check_engine(engine)
     if not run and not plan_only and (engine != "local" or per_gpu):
         raise UserError("--engine and --per-gpu go with --run or --plan")
@@ -174,6 +176,7 @@ def _check_engine(run: bool, plan_only: bool, engine: str, per_gpu: int, device:
 def _show(
     chosen: list[Table], known: Records, seeds: int, edition: Edition, only: str, format: str, as_json: bool
 ) -> None:
+    """Print the tables, filled with the known records; ``only`` keeps the cells that match it."""
     from spdebench.campaign.selection import matching, with_named
     from spdebench.paper.fill import fill, narrowed
     from spdebench.report.tables import render, tidy

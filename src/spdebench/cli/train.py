@@ -65,8 +65,8 @@ def train(
     request = sort_overrides(model, spec.parse_overrides(one_dataset(data, overrides)))
     task = make_task(data, inputs, mix, request)
     planned = identify(model, task, request.config, request.options)
-    there = (out / planned.name / "record.json").exists()
-    if not as_json and not there:
+    finished_before = (out / planned.name / "record.json").exists()
+    if not as_json and not finished_before:
         typer.echo(announcement(planned, task))
     run = fit(
         model,
@@ -85,7 +85,7 @@ def train(
     if as_json:
         print_json(run.record.to_dict())
     else:
-        _print_result(run, data, there)
+        _print_result(run, data, finished_before)
 
 
 def one_dataset(data: Path, words: list[str] | None) -> list[str]:
@@ -118,12 +118,13 @@ def announcement(planned: RunSpec, task: Task) -> str:
     return f"{planned.model}, {size}; task {TASK_TEXT[task.spec.inputs]} of {planned.equation}, {parts}{epochs}"
 
 
-def _print_result(run: Run, data: Path, there: bool) -> None:
+def _print_result(run: Run, data: Path, finished_before: bool) -> None:
+    """Print the scores of a run and what to type next; ``finished_before``: it was not trained now."""
     record, scores = run.record, run.scores
     shown = [scores[name] for name in ("energy_score", "rel_l2") if name in scores]
     ends = [f" [{s.interval.low:.4g}, {s.interval.high:.4g}]" if s.interval else "" for s in shown]
     result = ", ".join(f"{s.metric} {s.value:.4g}{end}" for s, end in zip(shown, ends, strict=True))
-    if there:
+    if finished_before:
         typer.echo(f"{run.path}: already finished, {result}")
     else:
         val = "" if record.val is None else f", best validation {record.val:.4g} at epoch {record.best_epoch}"

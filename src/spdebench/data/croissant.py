@@ -167,6 +167,7 @@ def _merged(known: Mapping[str, Any], key: str, new: list[dict[str, Any]]) -> li
 
 
 def _file_object(file: PublishedFile, base: str) -> dict[str, Any]:
+    """A file with its size and checksum, in the words of Croissant."""
     return {
         "@type": "cr:FileObject",
         "@id": file.name,
@@ -180,6 +181,8 @@ def _file_object(file: PublishedFile, base: str) -> dict[str, Any]:
 
 
 def _record_set(file: PublishedFile) -> dict[str, Any]:
+    """The columns of a file, in the words of Croissant; arrays have their shapes."""
+
     def field(column: str, kind: str, shape: tuple[int, ...] = ()) -> dict[str, Any]:
         array = {"isArray": True, "arrayShape": ",".join(map(str, shape))} if shape else {}
         return {
@@ -203,6 +206,7 @@ def _record_set(file: PublishedFile) -> dict[str, Any]:
 
 
 def _activity(file: PublishedFile) -> dict[str, Any]:
+    """How a file was made, in the words of PROV."""
     return {
         "@type": "prov:Activity",
         "@id": f"making/{file.name}",
@@ -224,6 +228,7 @@ def _tables(metadata: Mapping[str, Any]) -> Iterable[tuple[str, str, int, list[d
 
 
 def _feature(column: str, shape: tuple[int, ...]) -> dict[str, Any]:
+    """The type of a column as the library `datasets` writes it."""
     if not shape:
         return {"dtype": _KINDS[column][1]}
     if len(shape) == 1:

@@ -99,6 +99,7 @@ def _number(value: object) -> float:
 
 
 def _read(path: Path) -> dict[str, Any]:
+    """The object in a JSON file; empty if the file is missing or damaged."""
     try:
         value = loads(read_text(path))
     except (OSError, ValueError):

@@ -182,6 +182,7 @@ def from_dict(values: Any) -> DatasetSpec:
 
 
 def from_json(text: str) -> DatasetSpec:
+    """The dataset specification in the JSON text of a file's metadata."""
     try:
         values = spec.loads(text)
     except ValueError as error:

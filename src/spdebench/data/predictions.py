@@ -62,6 +62,7 @@ def read_array(path: Path, most: int) -> np.ndarray:
 
 
 def _unpacked(path: Path, most: int) -> np.ndarray:
+    """The array in an NPZ file: the only one, or that named ``prediction`` or ``u``; it may have ``most`` bytes."""
     with zipfile.ZipFile(path) as archive:
         sizes = {entry.filename.removesuffix(".npy"): entry.file_size for entry in archive.infolist()}
     names = list(sizes)

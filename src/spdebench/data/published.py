@@ -55,6 +55,7 @@ def export_published(dataset: Dataset, out: Path, *, name: str | None = None) ->
 
 
 def _layout_of(dataset: Dataset) -> Layout:
+    """The published layout of a dataset: that of its source if it was imported, else that of its equation."""
     if dataset.imported:
         variant = str(dataset.identity["published"].get("variant"))
         if variant not in LAYOUTS or len(LAYOUTS[variant].house) != 1 + dataset.grid.dim:

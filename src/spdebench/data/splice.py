@@ -160,6 +160,7 @@ def _packed(kind: int, value: Any) -> bytearray:
 
 
 def _varint(value: int) -> bytearray:
+    """A whole number as a varint of Thrift's compact protocol: 7 bits per byte, the lowest first."""
     out = bytearray()
     while value > 127:
         out.append(value & 127 | 128)

@@ -80,6 +80,7 @@ def held(folder: Path) -> str:
 
 
 def _note(descriptor: int, text: str) -> None:
+    """Write into the lock file who holds the lock."""
     with suppress(OSError):  # the note is informative only; a full disk must not stop a run here
         os.ftruncate(descriptor, 0)
         os.pwrite(descriptor, text.encode(), 0)

@@ -71,6 +71,7 @@ def call(work: Callable[[Any], Any], unit: Any) -> Any:
 
 
 def _terminated(number: int, frame: FrameType | None) -> None:
+    """Handle SIGTERM: an idle worker ends at once, a busy one raises `_Stop` in its unit."""
     if not _busy:
         os._exit(1)
     raise _Stop

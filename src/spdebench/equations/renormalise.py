@@ -236,12 +236,14 @@ def constants(eq: Equation) -> dict[str, float]:
 
 
 def _phi42_constants(eq: Phi42) -> dict[str, float]:
+    """The constants a at the horizon by rule, and the ratio of the paper's to the exact one."""
     end = torch.tensor([eq.horizon], dtype=torch.float64)
     ball, box, exact = float(ball_variance(eq, end)), float(box_variance(eq, end)), float(scheme_variance(eq)[-1])
     return {"a paper": ball, "a continuum": box, "a exact": exact, "a paper / a exact": ball / exact if exact else 0.0}
 
 
 def _phi43_constants(eq: Phi43) -> dict[str, float]:
+    """C0, C1 and E X^2 at the horizon, and the counter-term C = 3 variance - 9 sigma^4 C1 by rule."""
     end = torch.tensor([eq.horizon], dtype=torch.float64)
     c0, c1, exact = float(lattice_c0(eq, end)), float(lattice_c1(eq, end)), float(scheme_variance(eq)[-1])
     values = {"C0": c0, "C1": c1, "E X^2": exact, "sigma^2 C0 / E X^2": eq.sigma**2 * c0 / exact if exact else 0.0}

@@ -32,6 +32,7 @@ def smoothed(grid: Grid, u: Tensor, top: int) -> Tensor:
 
 
 def scores(prediction: Tensor, truth: Tensor, grid: Grid, names: Sequence[str] = LAWS) -> dict[str, float]:
+    """The values of these metrics by name."""
     found = evaluate(prediction, truth, grid, metrics=names, has_t0=False, resamples=0)
     return {name: float(found[name].value) for name in names}
 
@@ -44,6 +45,7 @@ def in_batches(prediction: Tensor, truth: Tensor, grid: Grid) -> dict[str, float
 
 
 def _example(top: int = TOP) -> tuple[Tensor, Tensor, Grid]:
+    """Predictions, truth and grid: solutions of phi41 without their modes |k| > top, and the solutions themselves."""
     eq = Phi41(sigma=1.0, truncation=128, edition="paper")
     u = simulate(eq, 0, range(SAMPLES)).u[:, 1:]
     return smoothed(eq.grid, u, top), u, eq.grid
@@ -56,6 +58,7 @@ def batches(given: Sources) -> Found:
 
 
 def _inflation(prediction: Tensor, truth: Tensor, grid: Grid) -> Found:
+    """Each metric of laws over all samples and as a mean over batches, and the ratio of the two."""
     whole, parts = scores(prediction, truth, grid), in_batches(prediction, truth, grid)
     rows = [
         {"metric": name, f"all {len(truth)}": whole[name], f"batches of {BATCH}": parts[name],

@@ -81,6 +81,7 @@ class _Compared(NamedTuple):
 
 
 def _compared(group: Group, column: str) -> _Compared | None:
+    """The model `step` next to the best trained model, ours and published, in one column; None without its run."""
     here = [e for e in group.column(column) if e.cell.metric == MAIN and e.cell.part == TEST]
     step = next((e for e in here if e.cell.model == "step"), None)
     if step is None or step.mean is None:

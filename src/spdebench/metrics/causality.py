@@ -81,6 +81,7 @@ def _derangement(n: int, seed: int) -> Tensor:
 
 
 def _run(predict: Predictor, u0: Tensor, dw: Tensor) -> Tensor:
+    """The prediction without gradients, as a tensor of the shape of ``dw``."""
     with torch.no_grad():
         out = torch.as_tensor(as_array(predict(u0, dw), "the prediction"))
     if out.shape != dw.shape:

@@ -94,6 +94,7 @@ def _halves(n: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _take(array: np.ndarray | Tensor, chosen: np.ndarray) -> np.ndarray | Tensor:
+    """The chosen rows of an array or of a tensor on any device."""
     index = torch.from_numpy(chosen).to(array.device) if isinstance(array, Tensor) else chosen
     out: np.ndarray | Tensor = array[index]
     return out

@@ -155,6 +155,7 @@ def _score(values: Mapping[str, Any]) -> Score:
 
 
 def _mapping(value: Any) -> Mapping[str, Any]:
+    """The value itself if it is an object of JSON, else an error."""
     if not isinstance(value, Mapping):
         raise UserError(f"not a record of scores: expected an object, got {value!r}")
     return value

@@ -134,6 +134,7 @@ def _compared(first: tuple[float, ...], second: tuple[float, ...], metric: str) 
 
 
 def _scores(samples: tuple[float, ...], metric: str) -> Scores:
+    """Scores that hold one metric with these values per sample."""
     array = np.array(samples)
     score = Score(metric, float(np.nanmean(array)), "samplewise", samples=array)
     return Scores({metric: score}, {"samples": len(array)}, None, {})

@@ -96,6 +96,7 @@ def _rows(rows: Sequence[str], every: int) -> str:
 
 
 def _seeds(found: Sequence[int]) -> str:
+    """The numbers of training seeds in words, such as "1 to 3 training seeds"."""
     if len(found) > 1:
         return f"{found[0]} to {found[-1]} training seeds"
     return f"{found[0]} training seed{'s' * (found[0] != 1)}" if found else "no run yet"

@@ -51,6 +51,7 @@ def coverage(
 
 
 def _counted(every: Sequence[PublishedComparison], wanted: int) -> list[str]:
+    """Sentences that count the published numbers with a run of ours, and how the two compare."""
     lines = [
         f"**{len(every)} of the {wanted} published numbers have a run of ours**, "
         f"{sum(1 for s in every if not s.entry.missing)} of them with all {SEEDS} seeds."

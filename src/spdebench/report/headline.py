@@ -61,6 +61,7 @@ def write(records: Records, readme: Path) -> list[Path]:
 
 
 def _read(page: Path) -> str:
+    """The text of a page, or a one-line error if it cannot be read."""
     try:
         return page.read_text(encoding="utf-8")
     except OSError as error:

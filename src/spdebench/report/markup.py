@@ -206,6 +206,7 @@ def _html_cell(filled: Filled, group: Group, row: str, column: str) -> str:
 
 
 def _td(value: float | None, inner: str, title: str = "", *, raw: bool = False, kind: str = "") -> str:
+    """A cell of an HTML table that is sorted by ``value``; with ``raw`` the text is HTML already."""
     key = "" if value is None or not math.isfinite(value) else f"{value:.10g}"
     extra = (f' class="{kind}"' if kind else "") + (f' title="{escape(title)}"' if title else "")
     return f'<td data-sort="{key}"{extra}>{inner if raw else escape(inner)}</td>'

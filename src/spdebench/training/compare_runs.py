@@ -178,6 +178,7 @@ def _check_same_samples(first: Record, other: Record) -> None:
 
 
 def _data_name(identity: Mapping[str, Any]) -> str:
+    """The name of the file of a dataset with this identity, or that of its equation if it was imported."""
     try:
         return dataset_from_dict(dict(identity)).file_name
     except UserError:  # imported, or of an equation that is not declared here

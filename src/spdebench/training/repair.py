@@ -50,6 +50,7 @@ def _files(run: Run) -> Iterator[tuple[Path, Callable[[Path], object]]]:
 
 
 def _is_damaged(path: Path, read: Callable[[Path], object]) -> bool:
+    """Whether ``read`` finds the file damaged."""
     try:
         read(path)
     except Damaged:
@@ -58,6 +59,7 @@ def _is_damaged(path: Path, read: Callable[[Path], object]) -> bool:
 
 
 def _read_scores(path: Path) -> None:
+    """Raise `Damaged` if the file does not hold scores."""
     try:
         Scores.from_dict(read_json(path))
     except UserError as error:
@@ -65,6 +67,7 @@ def _read_scores(path: Path) -> None:
 
 
 def _read_array(path: Path) -> None:
+    """Raise `Damaged` if the file does not hold an array; the array is not read into memory."""
     try:
         check_regular(path)
         np.load(path, mmap_mode="r", allow_pickle=False)

@@ -11,6 +11,7 @@ SIGMAS = (0.1, 1.0)
 
 
 def row(model: str, sigma: float, own: dict[str, Any], form: str) -> Want:
+    """One cell: a model with its own settings ``own`` at one sigma, named by the ``form`` of the model."""
     source = data("phi41", boundary="periodic", sigma=sigma, truncation=128)
     name = f"{title(model)}, {form}" if form else title(model)
     return want(model, source, "xi", group="", column=f"sigma {sigma:g}", published=None, config=own, row=name)

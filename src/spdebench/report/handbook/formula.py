@@ -74,6 +74,7 @@ def display(formula: str, parameters: Collection[str] = ()) -> str:
 
 
 def _tokens(formula: str) -> Iterator[tuple[str, str]]:
+    """The kind and the text of each token of a formula."""
     for match in TOKEN.finditer(formula):
         kind = match.lastgroup or "sign"
         yield ("code" if kind == "code1" else kind), match.group(kind)
@@ -84,6 +85,7 @@ def _is_text(word: str, parameters: Collection[str]) -> bool:
 
 
 def _symbol(word: str, parameters: Collection[str]) -> str:
+    """A word of a formula in LaTeX; names of ``parameters`` are set as one italic word."""
     if word in KNOWN:
         return f"{KNOWN[word]} "
     if word in OPERATORS:

@@ -66,6 +66,7 @@ def _sample(entry: Entry, data: FieldData) -> Shown:
 
 @styled
 def _plot(filled: Filled, shown: list[Shown]) -> Figure:
+    """Three rows of pictures per run: truth, prediction and error at a few times."""
     limit = symmetric_limit(np.concatenate([s.truth.ravel() for s in shown]))
     finer = finer_scale(np.concatenate([np.nan_to_num(s.predicted - s.truth).ravel() for s in shown]), limit)
     runs = ", ".join(dict.fromkeys(s.run for s in shown))

@@ -32,6 +32,7 @@ def draw_losses(filled: Filled) -> Drawn:
 
 @styled
 def _plot(filled: Filled, rows: dict[str, list[Entry]], logs: dict[str, list[LossLog]]) -> Figure:
+    """Validation errors by epoch on the left, metrics of the test part with error bars on the right."""
     remark = "left: validation relative L2, one line per seed;  right: test part, bars ± 1 s.d. over seeds"
     figure = new_figure(9.6, 3.9, plain(heading(filled), TITLE), remark)
     left, right = figure.subplots(1, 2)

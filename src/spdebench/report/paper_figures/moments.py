@@ -38,6 +38,7 @@ def draw_moments(filled: Filled) -> Drawn:
 
 @styled
 def _plot(filled: Filled, found: dict[str, dict[str, tuple[Entry, MomentData]]]) -> Figure:
+    """One column per group and one panel per statistic and frame, with a curve per model and one for the truth."""
     first = next(iter(next(iter(found.values())).values()))[1]
     frames = range(len(first.frames))
     panels = [(name, k) for name in STATISTICS for k in frames]

@@ -61,6 +61,7 @@ def _place(group: Group) -> tuple[str, str]:
 
 @styled
 def _plot(filled: Filled, problems: dict[str, dict[str, Group]]) -> Figure:
+    """Skill above and energy score below, against the number K of modes that are seen; one column per problem."""
     levels = list(dict.fromkeys(_place(group)[1] for group in filled.groups))[::-1]
     remark = (
         f"one point per K: seen=0 is u0 alone, seen=J all of the noise; skills below {LOWEST:g} are drawn at the edge. "

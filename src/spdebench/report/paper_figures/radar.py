@@ -43,6 +43,7 @@ def draw_radar(filled: Filled) -> Drawn:
 
 @styled
 def _plot(filled: Filled, panels: list[Group], complete: dict[str, list[str]]) -> Figure:
+    """One polar panel per group, with a polygon for each model that has all numbers."""
     wide = 2 if len(panels) > 1 else 1
     high = -(-len(panels) // wide)
     remark = "outwards is better: rim = the best of the panel, each ring inwards 10 times its error, centre 1000 times"
@@ -90,6 +91,7 @@ def _frame(axes: PolarAxes, group: Group) -> None:
 
 
 def _polygon(axes: PolarAxes, group: Group, row: str, rivals: list[str]) -> Line2D:
+    """Draw the polygon of one model; a corner lies on the rim where the model is the best of its ``rivals``."""
     entries = group.row(row)
     best = [min(_finite([group.entries[r, e.cell.column] for r in rivals])) for e in entries]
     ends = [radius(e.mean, b) for e, b in zip(entries, best, strict=True)]
