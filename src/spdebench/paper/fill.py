@@ -204,7 +204,8 @@ def fill(table: Table, records: Records, seeds: int = 3, edition: Edition = "pap
                     significance[group.name, column] = (p, order[1].cell.row)
     timed = {r.digest: r for e in entries for r in e.records if r.inference_ms is not None}
     devices = sorted({one_line(r.provenance.device or "?") for r in timed.values()})
-    return Filled(table, edition, entries, groups, best, significance, _notes(table, entries), tuple(devices))
+    notes, edition = _notes(table, entries), table.edition or edition
+    return Filled(table, edition, entries, groups, best, significance, notes, tuple(devices))
 
 
 def _notes(table: Table, entries: tuple[Entry, ...]) -> tuple[str, ...]:

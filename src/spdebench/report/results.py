@@ -100,11 +100,14 @@ def _why(above: Sequence[PublishedComparison]) -> list[str]:
     """A table with one line per reason for numbers above the published ones: their count and the reason in short."""
     if not above:
         return []
-    rows = []
+    short: dict[tuple[str, str], list[PublishedComparison]] = {}
     for verdict, reason, cells in _by_reason(above):
-        models = ", ".join(dict.fromkeys(c.entry.cell.row for c in cells))
         first = re.split(r"(?<!s\.d)\. |[:;] ", " ".join(reason.split()))[0]
         first = first if first.endswith("s.d.") else first.rstrip(".")
+        short.setdefault((verdict, first), []).extend(cells)
+    rows = []
+    for (verdict, first), cells in short.items():
+        models = ", ".join(dict.fromkeys(c.entry.cell.row for c in cells))
         rows.append([str(len(cells)), verdict.lower(), models, first])
     return ["Why numbers lie above the published ones (details below):", md_table(["numbers", "", "rows", "why"], rows)]
 
@@ -180,14 +183,14 @@ def _devices(entry: Entry) -> set[str | None]:
 
 
 def _converged(records: Records) -> list[list[str]]:
-    """Cells of edition converged that have runs; the paper has no such numbers to compare with."""
+    """Cells of edition converged that have runs, in tables that exist in both; nothing is published for them."""
     edition: Edition = "converged"
     solved = (d.get("fields", {}).get("edition") for r in records.values() for d in r.datasets)
     if edition not in solved:
         return []
     rows = [
         [f"`{e.cell.table}`", e.cell.label, measured(e), published(e)]
-        for f in (fill(table, records, SEEDS, edition) for table in TABLES if table.kind == "table")
+        for f in (fill(t, records, SEEDS, edition) for t in TABLES if t.kind == "table" and t.edition is None)
         for e in f.entries
         if e.values
     ]

@@ -123,6 +123,23 @@ def test_numbers_above_the_published_ones_are_listed_with_their_explanation(cell
     assert "**Explained in part.** the noise aliases" in partly and "**Explained.**" not in partly
 
 
+def test_reasons_that_begin_alike_are_one_line_of_the_first_page(cells, few):
+    known = recorded(cells, {"FNO": 0.1, "NSPDE": 0.1})
+    why = parse("".join(f'[[explanation]]\nmodel = "{m}"\ntext = "Too few modes. {m}"\n' for m in ("fno", "nspde")))
+    told = page(known, why)
+    assert "| 2 | explained | FNO, NSPDE | Too few modes |" in told
+    assert "**Explained.** Too few modes. fno" in told and "**Explained.** Too few modes. nspde" in told
+
+
+def test_a_table_that_exists_in_one_edition_is_listed_once():
+    """Its numbers are in its own section, and the CSV file states the edition of its data."""
+    cell = table("core").cells(1)[0]
+    known = {cell.runs[0].digest: made_up(cell.runs[0], 0.1234)}
+    assert page(known).count("0.123 (1)") == 1
+    (line,) = [line for line in numbers_csv(known).splitlines() if line.startswith("core,")]
+    assert line.split(",")[2] == "converged"
+
+
 def test_the_first_matching_explanation_is_used_and_only_for_numbers_above(cells):
     why = parse(
         '[[explanation]]\nmodel = "fno"\ncolumn = "J=128"\ntext = "narrow"\n'
