@@ -81,6 +81,14 @@ def test_no_choice_of_few_numbers_beats_the_unseen_share(evidence):
     assert evidence.unseen(kernel.T @ kernel, 12) == 0
 
 
+def test_an_absolute_amount_freezes_slow_progress(evidence):
+    """1, 0.5, then steps of 0.01: an amount of 0.1 keeps 0.5, unless patience lasts for ten of them."""
+    errors = [1.0, 0.5, *(0.5 - 0.01 * k for k in range(1, 30))]
+    assert evidence.kept_by_amount(errors, 0.1, 5) == 0.5
+    assert evidence.kept_by_amount(errors, 0.1, 11) == pytest.approx(0.3)  # and 0.4 before it
+    assert evidence.kept_by_amount(errors, 0.0, 5) == min(errors)
+
+
 def test_authors_phi42_has_the_variance_that_was_found(evidence):
     """E X^2 = 1.750e-2 at t = 0.025 with 64 functions per axis, aliased on 31 points; nearly so one frame before."""
     _, _, linear = evidence.authors_phi42(24, 64)
