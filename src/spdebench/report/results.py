@@ -106,10 +106,12 @@ def _why(above: Sequence[PublishedComparison]) -> list[str]:
         first = first if first.endswith("s.d.") else first.rstrip(".")
         short.setdefault((verdict, first), []).extend(cells)
     rows = []
-    for (verdict, first), cells in short.items():
+    for (verdict, first), cells in sorted(short.items(), key=lambda pair: (VERDICTS.index(pair[0][0]), -len(pair[1]))):
         models = ", ".join(dict.fromkeys(c.entry.cell.row for c in cells))
-        rows.append([str(len(cells)), verdict.lower(), models, first])
-    return ["Why numbers lie above the published ones (details below):", md_table(["numbers", "", "rows", "why"], rows)]
+        equations = ", ".join(dict.fromkeys(f"`{c.entry.records[0].equation}`" for c in cells))
+        rows.append([str(len(cells)), verdict.lower(), equations, models, first])
+    header = ["numbers", "", "equation", "model", "why"]
+    return ["Why numbers lie above the published ones (details below):", md_table(header, rows)]
 
 
 def _reasons(found: Sequence[PublishedComparison]) -> list[str]:

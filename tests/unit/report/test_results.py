@@ -127,7 +127,7 @@ def test_reasons_that_begin_alike_are_one_line_of_the_first_page(cells, few):
     known = recorded(cells, {"FNO": 0.1, "NSPDE": 0.1})
     why = parse("".join(f'[[explanation]]\nmodel = "{m}"\ntext = "Too few modes. {m}"\n' for m in ("fno", "nspde")))
     told = page(known, why)
-    assert "| 2 | explained | FNO, NSPDE | Too few modes |" in told
+    assert "| 2 | explained | `phi41` | FNO, NSPDE | Too few modes |" in told
     assert "**Explained.** Too few modes. fno" in told and "**Explained.** Too few modes. nspde" in told
 
 
