@@ -204,12 +204,17 @@ def moving_mean(task: Task) -> float:
     return error(evaluate(guess, asked, grid, metrics=["rel_l2"], resamples=0))
 
 
+def paper_settings(name: str, task: Task, like: Equation, **options: Any) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Configuration and options that the paper's tables have for a network on data of the equation ``like``."""
+    setting = dataclasses.replace(task.setting, equation=like)
+    config = dataclasses.asdict(MODELS[name].configure(setting, {}))
+    return config, dataclasses.asdict(options_for(name, setting, **options))
+
+
 def trained(name: str, task: Task, epochs: int, runs: Path) -> float:
     """A network with the paper's settings for KdV, but for the cosine and for modes that the grid does not have."""
-    setting = dataclasses.replace(task.setting, equation=KdV(noise=task.equations[0].noise))
-    config = dataclasses.asdict(MODELS[name].configure(setting, {}))
-    options = options_for(name, setting, epochs=epochs, early_stop_patience=0, scheduler="cosine")
-    return error(train(name, task, out=runs, config=config, progress=False, **dataclasses.asdict(options)).scores)
+    config, options = paper_settings(name, task, KdV(noise=task.equations[0].noise), epochs=epochs, **FEW)
+    return error(train(name, task, out=runs, config=config, progress=False, **options).scores)
 
 
 def units_of_wno(folder: Path) -> Iterator[dict[str, Any]]:
@@ -249,13 +254,12 @@ def stopping_of_nspde(folder: Path, n: int = 240, epochs: int = 1000) -> Iterato
     for sigma in (0.1, 1.0):
         eq = Phi41(sigma=sigma, points=16, truncation=8, steps=20, frames=20)
         task = made(eq, n, folder)
-        usual = options_for("nspde", dataclasses.replace(task.setting, equation=Phi41(sigma=sigma)))
-        options = dataclasses.asdict(dataclasses.replace(usual, epochs=epochs, batch_size=10))
+        _, options = paper_settings("nspde", task, Phi41(sigma=sigma), epochs=epochs, batch_size=10)
         fit = finish(prepared(identify("nspde", task, {"hidden": 16, "modes": (16, 20)}, options), task, "cpu"))
         errors = [line["val"] for line in fit.log]
         yield facts("nspde-stop", f"ours, sigma {sigma:g}", eq, n, "validation, our rule", fit.best)
         for amount in (1e-4, 2e-4):
-            value = kept_by_amount(errors, amount, usual.early_stop_patience)
+            value = kept_by_amount(errors, amount, options["early_stop_patience"])
             yield facts("nspde-stop", f"ours, sigma {sigma:g}", eq, n, f"validation, absolute {amount:g}", value)
 
 
@@ -285,9 +289,7 @@ def full_size(folder: Path, n: int = 1200, epochs: int | None = None) -> Iterato
     for name, label, eq in wanted:
         task = made(eq, n, folder)
         usual = Phi41(sigma=eq.sigma, boundary=eq.boundary) if isinstance(eq, Phi41) else KdV(points=128)
-        setting = dataclasses.replace(task.setting, equation=usual)
-        config = dataclasses.asdict(MODELS[name].configure(setting, {}))
-        options = dataclasses.asdict(options_for(name, setting, **fewer))
+        config, options = paper_settings(name, task, usual, **fewer)
         run = train(name, task, out=folder / "runs", config=config, device=device, progress=False, **options)
         u = task.train.u
         yield facts("full-size", label, eq, n, "spread about the mean", relative(u - u.mean(0), u))

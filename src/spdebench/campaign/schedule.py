@@ -24,10 +24,6 @@ class Scheduled:
     start: float
     seconds: float
 
-    @property
-    def end(self) -> float:
-        return self.start + self.seconds
-
 
 def schedule(
     todo: Sequence[Job],
@@ -64,11 +60,11 @@ def schedule(
         for job, wanted in room.choose((job, need(job)) for job in can_end):
             ready.remove(job)
             room.start(wanted)
-            running.append(_Running(job, now, job.seconds, needs.share(job)))
+            running.append(_Running(job, now, job.seconds))
             begun.append(running[-1])
         if not running:
             return [Scheduled(each.job, each.start, each.end - each.start) for each in begun if each.end <= budget]
-        slower = slowdown(sum(each.share for each in running), device)
+        slower = slowdown(sum(needs.share(each.job) for each in running), device)
         step = min(each.left * each.slowed(slower) for each in running)
         now += step
         for each in running:
@@ -87,7 +83,6 @@ class _Running:
     job: Job
     start: float
     left: float
-    share: float  # of a GPU, that it uses while it is alone there
     end: float = math.inf
 
     def slowed(self, factor: float) -> float:

@@ -115,7 +115,7 @@ def main(arguments: list[str] | None = None) -> None:
             sys.stderr.write(f"{error.format_message().rstrip()}\n")  # type: ignore[attr-defined]
             sys.exit(2)
         if hasattr(error, "format_message") and hasattr(error, "exit_code"):  # errors of the parser
-            _fail(_parsing(" ".join(error.format_message().split()), words))
+            _fail(_parsing(error, words))
         if type(error).__name__ == "Abort":  # the parser's name for Ctrl-C
             interrupted()
         if is_out_of_memory(error):
@@ -158,14 +158,15 @@ def interrupted() -> NoReturn:
     sys.exit(exit_code())
 
 
-def _parsing(message: str, words: Sequence[str]) -> str:
-    """The parser's message, with advice if several files were given to a command that takes one, or if a field was
+def _parsing(error: Any, words: Sequence[str]) -> str:
+    """The parser's message; also what to do if several files were given to a command that takes one, or if a field was
     given as an option."""
+    message = " ".join(error.format_message().split())
     if "unexpected extra argument" in message and ".parquet" in message:
         return f"{message}; this command takes one dataset file: choose one of them"
-    option = next((word for word in words if word.startswith("--") and f": {word.partition('=')[0]}" in message), "")
-    if "No such option" in message and "KEY=VALUE" in " ".join(str(each.metavar) for each in _command_of(words).params):
-        return f"{message.rstrip('.')}; fields are given without dashes: {option.partition('=')[0].lstrip('-')}=VALUE"
+    takes_fields = any("KEY=VALUE" in str(each.metavar) for each in _command_of(words).params)
+    if type(error).__name__ == "NoSuchOption" and takes_fields:
+        return f"{message.rstrip('.')}; fields are given without dashes: {error.option_name.lstrip('-')}=VALUE"
     return message
 
 

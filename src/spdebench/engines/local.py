@@ -54,18 +54,20 @@ class Room:
     workers: int
     memory: int | None  # bytes that were free at the start; None: unknown
     clock: Callable[[], float] = time.monotonic
-    taken: list[Need] = field(default_factory=list)
-    ends: list[float] = field(default_factory=list)  # when the unit of each need in `taken` is expected to end
+    running: list[tuple[Need, float]] = field(default_factory=list)  # and when each is expected to end
+
+    @property
+    def taken(self) -> list[Need]:
+        """The needs of the units that run."""
+        return [need for need, _ in self.running]
 
     def start(self, need: Need) -> None:
         """Reserve what a unit needs that starts now."""
-        self.taken.append(need)
-        self.ends.append(self.clock() + need.seconds)
+        self.running.append((need, self.clock() + need.seconds))
 
     def end(self, need: Need) -> None:
         """Free what a unit with this need had reserved."""
-        place = self.taken.index(need)
-        del self.taken[place], self.ends[place]
+        del self.running[self.taken.index(need)]
 
     def fits(self, need: Need) -> bool:
         """Whether a unit with this need can start while the others run."""
@@ -98,10 +100,8 @@ class Room:
 
     def _ends_in_time(self, need: Need) -> bool:
         """Whether a unit that starts now is expected to end before the last unit with a kind on its GPU."""
-        there = [
-            end for other, end in zip(self.taken, self.ends, strict=True) if other.kind and other.place == need.place
-        ]
-        return self.clock() + need.seconds <= max(there)
+        ends = [end for other, end in self.running if other.kind and other.place == need.place]
+        return self.clock() + need.seconds <= max(ends)
 
 
 class _Pool:
