@@ -3,7 +3,7 @@
     python benchmarks/evidence.py [kdv-cylindrical kdv-q nse] [--n 400] [--train fno dlr-net] [--epochs 200] [--out ...]
     python benchmarks/evidence.py lag wno wave wave-modes aliasing phi42 phi42-u0 phi43 kdv-decay step-kdv gt-kdv
     python benchmarks/evidence.py gradients lift wno-data phi41-law
-    python benchmarks/evidence.py nspde-stop full-size
+    python benchmarks/evidence.py nspde-stop
 
 Prints, and writes as CSV, one row a figure; models, ``solver`` and spreads are relative L2 on the test part. A sample
 of nse costs as much as forty of kdv: there n/2 are made. ``--train`` adds networks on kdv with 16 points and no larger
@@ -26,10 +26,6 @@ wno-data (ten minutes): WNO on our phi41 and on one with sine noise, a periodic 
 
 nspde-stop (six minutes): the part of phi41 in modes that NSPDE leaves out, and the validation error that it ends with
 on a small phi41 by our rule for keeping weights and stopping, and by that of the authors' code, on the same curve.
-
-full-size (needs a GPU): networks with the paper's settings and all 1200 samples, on data nearer to the authors': WNO on
-phi41 with sine noise and the drift 3u - u^3, FNO on phi41 with Dirichlet boundary and that drift, GT on KdV with
-dispersion 0.1.
 
 aliasing: the spread of phi41 with Dirichlet boundary and J = 256 on a few numbers of points.
 
@@ -274,29 +270,6 @@ def kept_by_amount(errors: Sequence[float], amount: float, patience: int) -> flo
     return kept
 
 
-def full_size(folder: Path, n: int = 1200, epochs: int | None = None) -> Iterator[dict[str, Any]]:
-    """Networks with the paper's settings on data nearer to the authors', on a GPU if there is one."""
-    device = "cuda" if torch.cuda.is_available() else "cpu"
-    fewer = {} if epochs is None else {"epochs": epochs}
-    sines, drift = "sine noise, drift 3u - u^3", "Dirichlet, drift 3u - u^3"
-    wanted: tuple[tuple[str, str, Equation], ...] = (
-        ("wno", f"{sines}, sigma 0.1", AuthorsPhi41(sigma=0.1, truncation=128)),
-        ("fno", f"{drift}, sigma 0.1", Phi41(boundary="dirichlet", mass=3.0, sigma=0.1, truncation=64)),
-        ("wno", f"{sines}, sigma 0.1", AuthorsPhi41(sigma=0.1, truncation=256)),
-        ("wno", f"{sines}, sigma 1", AuthorsPhi41(sigma=1.0, truncation=128)),
-        ("gt", "ours, dispersion 0.1", KdV(points=128, truncation=256, dispersion=0.1)),
-    )
-    for name, label, eq in wanted:
-        task = made(eq, n, folder)
-        usual = Phi41(sigma=eq.sigma, boundary=eq.boundary) if isinstance(eq, Phi41) else KdV(points=128)
-        config, options = paper_settings(name, task, usual, **fewer)
-        run = train(name, task, out=folder / "runs", config=config, device=device, progress=False, **options)
-        u = task.train.u
-        yield facts("full-size", label, eq, n, "spread about the mean", relative(u - u.mean(0), u))
-        yield facts("full-size", label, eq, n, name, error(run.scores))
-        yield facts("full-size", label, eq, n, f"{name}: best epoch", float(run.record.best_epoch))
-
-
 def law_of_phi41(folder: Path, n: int = 300) -> Iterator[dict[str, Any]]:
     """What the paper prints for sigma 1 at J = 2 and 256: s.d. of u(T) 0.25 and 0.43, E |u(T)|^2 0.10 and 0.23."""
     for label, kind in (("ours", Phi41), ("sine noise, drift 3u - u^3", AuthorsPhi41)):
@@ -496,12 +469,17 @@ def facts(case: str, data: str, eq: Equation, samples: int, quantity: str, value
     return dict(zip(names, (case, data, eq.points, eq.truncation, samples, quantity, value), strict=True))
 
 
+def printed(row: dict[str, Any]) -> dict[str, Any]:
+    """The row, after printing it."""
+    print(*(f"{v:.4g}" if isinstance(v, float) else v for v in row.values()), sep=", ", flush=True)
+    return row
+
+
 ALONE = {
     "lag": late_noise,
     "wno": units_of_wno,
     "wno-data": data_of_wno,
     "nspde-stop": stopping_of_nspde,
-    "full-size": full_size,
     "phi41-law": law_of_phi41,
     "wave": size_on_wave,
     "wave-modes": modes_on_wave,
@@ -549,8 +527,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         for case in given.cases or DATA:
             for row in rows(case, given.n, given.train, given.epochs, Path(folder)):
-                table.append(row)
-                print(*(f"{v:.4g}" if isinstance(v, float) else v for v in row.values()), sep=", ", flush=True)
+                table.append(printed(row))
     if given.out:
         pd.DataFrame(table).to_csv(given.out, index=False, float_format="%.4g")
 
