@@ -22,6 +22,7 @@ from spdebench.challenge import (
     make_challenge,
     open_challenge,
     read_secret,
+    score,
     score_submission,
     submissions,
     write_submission,
@@ -29,6 +30,7 @@ from spdebench.challenge import (
 from spdebench.challenge.arrays import write_arrays
 from spdebench.challenge.predictions import open_predictions
 from spdebench.challenge.truth import solved_truth
+from spdebench.engines import memory
 from spdebench.metrics import evaluate, law_scores
 from spdebench.noise import KeyedSeed
 from spdebench.suites import SUITES, Suite, SuiteProblem
@@ -118,6 +120,18 @@ def test_scores_are_those_of_evaluate_on_the_hidden_truth(place):
         assert scored.value == expected[scored.metric].value and scored.hidden and scored.n == 6
         assert scored.scores[scored.metric].low < scored.value < scored.scores[scored.metric].high
     assert set(found[None].scores) > {"rel_l2", "w12", "sigw1", "spectrum"} and found[2].members == 3
+
+
+def test_solutions_that_memory_cannot_hold_are_refused_before_anything_is_solved(copy, monkeypatch, capsys):
+    solution = 4 * 5 * 16  # bytes: float32, 5 frames, 16 points
+    monkeypatch.setattr(memory, "free_memory", lambda: 6 * 4 * solution - 1)
+    monkeypatch.setattr(score, "solved_truth", lambda *_: pytest.fail("a problem was solved"))
+    err = refused(capsys, "challenge", "score", "my-method", "--seed-file", "SECRET")
+    assert "the 24 true solutions of phi41-seen2: " in err and "fewer inputs or members" in err
+    assert not Path("my-method/scores.json").exists()
+    monkeypatch.setattr(memory, "free_memory", lambda: 6 * (solution + 4 * 16) - 1)
+    err = refused(capsys, "challenge", "make", "tiny", "--seed-file", "SECRET", "-n", 6, "--out", "more")
+    assert "6 inputs of phi41: " in err and "use -n for fewer inputs" in err and not Path("more").exists()
 
 
 def submissions_of(place: Path):

@@ -97,7 +97,7 @@ def checked_array(problem: ChallengeProblem, values: Any, what: str) -> np.ndarr
     if array.size > MOST_NUMBERS:
         raise UserError(f"{what} has {array.size} numbers; at most {MOST_NUMBERS} are scored: send fewer members")
     with np.errstate(over="ignore"):
-        single = array.astype(np.float32)
+        single = array.astype(np.float32, copy=False)
     if not np.isfinite(single).all():
         raise UserError(f"{what} is not finite in {int((~np.isfinite(single)).sum())} of {single.size} numbers")
     return single

@@ -20,7 +20,7 @@ from spdebench.challenge.submission import (
     read_submission,
     scores_text,
 )
-from spdebench.challenge.truth import solved_truth
+from spdebench.challenge.truth import check_memory, solved_truth
 from spdebench.data.checks import check_device
 from spdebench.errors import UserError
 from spdebench.files import remove_leftovers, write_text
@@ -50,13 +50,15 @@ def score_submission(
     remove_leftovers(Path(folder) / SCORES_FILE)  # of a process that was killed: no file of others is accepted below
     found = open_predictions(folder, secret)
     for prediction in found.predictions:
-        prediction.read()  # refuses numbers that are not finite before anything is solved
+        array = prediction.read()  # refuses numbers that are not finite before anything is solved
+        check_memory(prediction.problem)  # for the true solutions, besides the prediction
     name, results = found.folder.resolve().name, []
     truth: tuple[ChallengeProblem, np.ndarray] | None = None
     with Progress(len(found.predictions), "predictions scored", enabled=progress) as bar:
         for prediction in found.predictions:
             problem, array = prediction.problem, prediction.read()
             if truth is None or truth[0] != problem:
+                truth = None  # frees the memory of the solutions of another problem
                 truth = problem, solved_truth(problem, found.manifest.keyed_seed(secret, problem), device)
             scored = _scored(found.manifest, prediction, compared(problem, array, truth[1]), array, not own)
             results.append(sealed(scored, secret, name))

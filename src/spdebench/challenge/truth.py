@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 
 import numpy as np
-import torch
 
 from spdebench.challenge.manifest import ChallengeProblem
+from spdebench.engines import check_free_memory
 from spdebench.errors import without_aliasing_warning
 from spdebench.noise import KeyedSeed, PartialNoise
 from spdebench.solvers import simulate, stored_inputs
@@ -20,15 +21,29 @@ def drawn_inputs(problem: ChallengeProblem, seed: KeyedSeed, device: str = "cpu"
     """u0 (n X..) and the given increments (n T X..): those of all noise modes, or only of the seen ones."""
     equation = problem.build()
     seen = equation.truncation if problem.seen is None else problem.seen
+    shapes = [(problem.n, *shape) for shape in problem.columns().values()]
+    need = 4 * sum(map(math.prod, shapes))
+    check_free_memory(need, f"{problem.n} inputs of {problem.label}", "use -n for fewer inputs")
+    u0, dw = (np.empty(shape, dtype=np.float32) for shape in shapes)
     with without_aliasing_warning():
-        parts = [stored_inputs(equation, seed, samples, seen, device=device) for samples in _blocks(problem.n)]
-    u0, dw = (torch.cat([part[k] for part in parts]).cpu().numpy() for k in range(2))
+        for rows in _blocks(problem.n):
+            some = slice(rows.start, rows.stop)
+            u0[some], dw[some] = (part.cpu() for part in stored_inputs(equation, seed, rows, seen, device=device))
     return u0, dw
+
+
+def check_memory(problem: ChallengeProblem) -> None:
+    """Raise an error if the true solutions of a problem do not fit into the free memory."""
+    count = problem.n * (problem.members or 1)
+    what = f"the {count} true solutions of {problem.label}"
+    instead = "score on a machine with more memory, or make a challenge with fewer inputs or members"
+    check_free_memory(4 * count * math.prod(problem.path_shape), what, instead)
 
 
 def solved_truth(problem: ChallengeProblem, seed: KeyedSeed, device: str = "cpu") -> np.ndarray:
     """u (n T X..), or the members 1..M of the law of u given the inputs (n M T X..)."""
     equation, members = problem.build(), problem.members or 1
+    check_memory(problem)
     out = np.empty((problem.n * members, *problem.path_shape), dtype=np.float32)
     with without_aliasing_warning():
         for rows in _blocks(len(out)):

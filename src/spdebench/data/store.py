@@ -226,12 +226,17 @@ class Dataset(ColumnFile, Displayed):
     def members(self, start: int = 0, stop: int | None = None) -> np.ndarray:
         """u of all members for inputs start..stop of the test part, (inputs, M, T, X..); member 0 is the sample."""
         file = self.members_file
-        inputs, others = file.spec.inputs[start:stop], file.spec.members - 1
-        out = np.empty((len(inputs), file.spec.members, *self.shapes["u"]), dtype=np.float32)
-        for k, sample in enumerate(inputs):
+        inputs, others = range(len(file.spec.inputs))[start:stop], file.spec.members - 1
+        shape = (len(inputs), file.spec.members, *self.shapes["u"])
+        what = f"{file.path}: {file.spec.members} members for each of {len(inputs)} inputs"
+        check_free_memory(4 * math.prod(shape), what, "read fewer inputs at a time with members(start, stop)")
+        out = np.empty(shape, dtype=np.float32)
+        for k, sample in enumerate(file.spec.inputs[start:stop]):
             out[k, :1] = self.read("u", sample, sample + 1)
-        values = file.read("u", start * others, (start + len(inputs)) * others)
-        out[:, 1:] = values.reshape(len(inputs), others, *self.shapes["u"])
+        first, end = inputs.start * others, inputs.stop * others
+        for begin, values in file.row_groups("u", first, end):
+            rows = np.arange(max(first, begin), min(end, begin + len(values)))
+            out[rows // others - inputs.start, 1 + rows % others] = values[rows - begin]
         return out
 
     @property

@@ -12,16 +12,20 @@ record.json       one object with everything that tables need; it is there if an
 
 from __future__ import annotations
 
+import math
 import os
+from collections.abc import Iterator
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
+from torch import Tensor
 
 from spdebench.data.checks import check_device
 from spdebench.display import Displayed, TableRows, facts
+from spdebench.engines import check_free_memory
 from spdebench.equations import Equation
 from spdebench.errors import UserError
 from spdebench.files import check_regular
@@ -172,15 +176,17 @@ class Run(Displayed):
         ``equation`` is that of the new samples, if it is not the equation of the (first) training dataset. For a run
         that draws members of a law, dw is the seen noise and u the mean of 64 members.
         """
-        if self.model.draws_members:
-            mean: np.ndarray = self.sample(u0, dw, members=TEST_MEMBERS, device=device).mean(1)
-            return mean
         check_device(device)
-        start, noise = (torch.as_tensor(np.asarray(a), dtype=torch.float32) for a in (u0, dw))
-        self._check(tuple(start.shape), tuple(noise.shape))
+        start, noise = self._inputs(u0, dw)
+        what = f"{self.name}: predictions for {len(noise)} inputs"
+        check_free_memory(noise.nbytes, what, "predict for fewer inputs at a time")
+        out = np.empty(tuple(noise.shape), dtype=np.float32)
+        if self.model.draws_members:
+            for rows, drawn in self._drawn(start, noise, TEST_MEMBERS, 0, None, device):
+                out[rows] = drawn.mean(1)
+            return out
         known = equation or self.task_setting.equation
         model = self.model.to(device)
-        out = np.empty(tuple(noise.shape), dtype=np.float32)
         size = evaluation_batch(tuple(noise.shape[1:]))
         for first in range(0, len(noise), size):
             rows = slice(first, first + size)
@@ -201,18 +207,28 @@ class Run(Displayed):
         check_device(device)
         if not isinstance(members, int) or members < 1:
             raise UserError(f"{self.name}: members must be a whole number, at least 1, got {members}")
-        start, noise = (torch.as_tensor(np.asarray(a), dtype=torch.float32) for a in (u0, dw_seen))
-        self._check(tuple(start.shape), tuple(noise.shape))
-        model, completed_by = self.model.to(device), self.completion(seen)
-        known = self.task_setting.equation
+        start, noise = self._inputs(u0, dw_seen)
+        completed_by = self.completion(seen)
+        what = f"{self.name}: {members} members for each of {len(noise)} inputs"
+        instead = "draw fewer members, or for fewer inputs at a time and with another seed each time"
+        both = len(noise) + min(len(noise), _inputs_at_a_time(noise, members))  # all members, and those being drawn
+        check_free_memory(4 * both * members * math.prod(noise.shape[1:]), what, instead)
         out = np.empty((len(noise), members, *noise.shape[1:]), dtype=np.float32)
-        size = max(1, evaluation_batch(tuple(noise.shape[1:])) // members)
-        for first in range(0, len(noise), size):
-            rows = slice(first, min(first + size, len(noise)))
-            numbers = torch.arange(rows.start, rows.stop)
-            batch = Batch(start[rows], noise[rows], (known,) if known else (), torch.zeros_like(numbers))
-            out[rows] = draw(model, batch, members, seed, numbers, completed_by).cpu().numpy()
+        for rows, drawn in self._drawn(start, noise, members, seed, completed_by, device):
+            out[rows] = drawn
         return out
+
+    def _drawn(
+        self, u0: Tensor, dw: Tensor, members: int, seed: int, completed_by: UnseenNoise | None, device: str
+    ) -> Iterator[tuple[slice, np.ndarray]]:
+        """(Rows, their members (B m T X..)), for a few inputs at a time."""
+        model, known = self.model.to(device), self.task_setting.equation
+        size = _inputs_at_a_time(dw, members)
+        for first in range(0, len(dw), size):
+            rows = slice(first, min(first + size, len(dw)))
+            numbers = torch.arange(rows.start, rows.stop)
+            batch = Batch(u0[rows], dw[rows], (known,) if known else (), torch.zeros_like(numbers))
+            yield rows, draw(model, batch, members, seed, numbers, completed_by).cpu().numpy()
 
     def completion(self, seen: int | None) -> UnseenNoise | None:
         """The law from which the unseen noise is drawn for a model that was trained with all of the noise.
@@ -238,6 +254,12 @@ class Run(Displayed):
             raise UserError(f"{self.name} was trained on imported data, so that the law of their noise is not known")
         return setting.unseen(law=True, seen=seen)
 
+    def _inputs(self, u0: Any, dw: Any) -> tuple[Tensor, Tensor]:
+        """u0 and dw as tensors in float32, if the model can predict for them."""
+        start, noise = (torch.as_tensor(np.asarray(a), dtype=torch.float32) for a in (u0, dw))
+        self._check(tuple(start.shape), tuple(noise.shape))
+        return start, noise
+
     def _check(self, u0: tuple[int, ...], dw: tuple[int, ...]) -> None:
         """Raise an error unless the model can predict for u0 and dw of these shapes."""
         setting = self.task_setting
@@ -254,6 +276,11 @@ class Run(Displayed):
             )
         if u0 != (dw[0], *dw[2:]):
             raise UserError(f"{self.name}: u0 must be (N {layout}) = {(dw[0], *dw[2:])} to go with dw, got {u0}")
+
+
+def _inputs_at_a_time(dw: Tensor, members: int) -> int:
+    """For how many inputs members are drawn together, at least one."""
+    return max(1, evaluation_batch(tuple(dw.shape[1:])) // members)
 
 
 def _with_interval(score: MetricValue) -> str:

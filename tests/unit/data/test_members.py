@@ -12,6 +12,7 @@ from command_line import call
 from spdebench.data import DatasetSpec, generate, open_dataset
 from spdebench.data.identity import from_dict
 from spdebench.data.verify import verify
+from spdebench.engines import memory
 from spdebench.equations import equation
 from spdebench.errors import UserError
 from spdebench.noise import PartialNoise
@@ -48,6 +49,14 @@ def test_members_are_those_of_the_test_part(law):
         expected = simulate(SMALL, 3, inputs.tolist(), partial=PartialNoise(4, m)).u.numpy()
         assert np.array_equal(found[:, m], expected)
     assert np.array_equal(law.members(2, 4), found[2:4])
+
+
+def test_members_that_memory_cannot_hold_are_refused_before_they_are_read(law, monkeypatch):
+    monkeypatch.setattr(memory, "free_memory", lambda: 4 * 6 * 6 * 5 * 16 - 1)
+    with pytest.raises(UserError, match=r"6 members for each of 6 inputs: .* GB are free; read fewer inputs at a time"):
+        law.members()
+    assert law.members(1, 6).shape == (5, 6, 5, 16) and not law.members(6).size
+    assert np.array_equal(law.members(-2), law.members(4, 6))
 
 
 def test_both_files_verify_and_a_changed_member_does_not(law):

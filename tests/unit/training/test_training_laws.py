@@ -260,8 +260,22 @@ def test_the_record_has_the_scores_of_the_law(runs, law_task):
     assert sum(law.scores["rank_chi2"].details["histogram"]) == len(law_task.test)
     np.testing.assert_allclose(law.members, x[:4], atol=1e-5)
     np.testing.assert_allclose(law.predictions, x.mean(1), atol=1e-5)
-    np.testing.assert_allclose(law.predict(law_task.test.u0[:3], law_task.test.dw[:3]), x[:3].mean(1), atol=1e-5)
+    np.testing.assert_array_equal(law.predict(law_task.test.u0[:3], law_task.test.dw[:3]), x[:3].mean(1))
     assert json.loads(law.file("scores.json").read_text())["settings"]["law"]["members"] == 64
+
+
+def test_members_that_memory_cannot_hold_are_refused_before_they_are_drawn(runs, law_task, monkeypatch):
+    law, part = runs["law"], law_task.test
+    one = 4 * 3 * 8  # bytes of a path: float32, 3 frames, 8 points
+    monkeypatch.setattr(memory, "free_memory", lambda: one * len(part))
+    mean = law.predict(part.u0, part.dw)  # 64 members of a few inputs at a time: only their means are kept
+    assert mean.shape == (len(part), 3, 8)
+    with pytest.raises(UserError, match=rf"64 members for each of {len(part)} inputs: .* GB are free; draw fewer mem"):
+        law.sample(part.u0, part.dw)
+    monkeypatch.setattr(memory, "free_memory", lambda: one * len(part) - 1)
+    with pytest.raises(UserError, match=rf"predictions for {len(part)} inputs: .* predict for fewer inputs at a time"):
+        law.predict(part.u0, part.dw)
+    assert law.sample(part.u0[:1], part.dw[:1], members=2).shape == (1, 2, 3, 8)
 
 
 def test_members_do_not_depend_on_how_they_are_drawn(runs, law_task):
