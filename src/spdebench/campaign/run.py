@@ -43,13 +43,18 @@ def fill_missing(
     campaign: Campaign | None = None,
     portable: str | Path | None = None,
     after_pilots: Callable[[], Sequence[Job]] = tuple,
+    begin: Callable[[], None] | None = None,
 ) -> list[RunOutcome]:
     """Make every run that is not done, as far as the ``budget`` (seconds) goes.
 
     While runs are made and at the end ``portable``, a folder, gets all that another machine needs to continue.
-    ``after_pilots`` is asked for the jobs as they are then each time that a pilot has ended.
+    ``after_pilots`` is asked for the jobs as they are then each time that a pilot has ended. ``begin`` is called before
+    the first run, if no check has raised an error.
     """
-    check_request(todo, places, settings, budget=budget, portable=portable)
+    ready, rest = _ready_and_rest(todo, places)
+    _check(rest, places, settings, budget, portable)
+    if begin:
+        begin()
     deadline = Deadline.after(FOREVER if budget is None else budget)
     outcomes: list[RunOutcome] = []
     known = store.read(places.results)
@@ -65,7 +70,6 @@ def fill_missing(
         if report:
             report(outcome)
 
-    ready, rest = _ready_and_rest(todo, places)
     if campaign is not None:
         campaign.write(places.runs)
     for job in ready:
@@ -96,21 +100,13 @@ def fill_missing(
     return outcomes
 
 
-def check_request(
-    todo: Sequence[Job],
-    places: Places,
-    settings: RunSettings = RunSettings(),
-    *,
-    budget: float | None = None,
-    portable: str | Path | None = None,
+def _check(
+    rest: Sequence[Job], places: Places, settings: RunSettings, budget: float | None, portable: str | Path | None
 ) -> None:
-    """Raise an error if no run can be made: a device is missing, the budget is too small, a folder cannot be written.
-
-    `fill_missing` calls it first; a command calls it before it prints anything.
-    """
+    """Raise an error if no run can be made: no such device, too small a budget, or a folder that cannot be written."""
     for device in places.devices:
         check_where(device, settings.engine)
-    if budget is not None and (rest := _ready_and_rest(todo, places)[1]):
+    if budget is not None and rest:
         _check_budget(rest, budget)
     check_folder(Path(places.runs), "--runs")
     if portable is not None:
@@ -120,10 +116,13 @@ def check_request(
 
 def _ready_and_rest(todo: Sequence[Job], places: Places) -> tuple[list[Job], list[Job]]:
     """Runs that have ended and whose record only has to be added to the results, and runs that must be made."""
-    ready = [
-        j for j in todo if j.status == "finished" and not j.shifts and not j.figure_data and has_record(places, j.spec)
-    ]
-    return ready, [j for j in todo if j.status != "done" and j not in ready]
+    ready: list[Job] = []
+    rest: list[Job] = []
+    for job in todo:
+        if job.status != "done":
+            complete = job.status == "finished" and not job.shifts and not job.figure_data
+            (ready if complete and has_record(places, job.spec) else rest).append(job)
+    return ready, rest
 
 
 def _units(rest: Sequence[Job], places: Places, settings: RunSettings, deadline: Deadline, needs: Needs) -> list[Unit]:

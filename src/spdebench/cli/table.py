@@ -250,11 +250,14 @@ def _run(
     portable: Path | None,
 ) -> list[RunOutcome]:
     """Make the missing runs that fit into the budget, and print one line per run."""
-    from spdebench.campaign.run import check_request, fill_missing
+    from spdebench.campaign.run import fill_missing
 
-    check_request(todo, places, settings, budget=budget, portable=portable)
     left = [j for j in todo if j.status != "done"]
-    if not as_json:
+
+    def announce() -> None:
+        """Print what will be made, about how long it takes, and what would make it faster."""
+        if as_json:
+            return
         within = f", at most {duration(budget)} now" if budget else ""
         workers = settings.workers or 1
         cost = duration(needs.total_seconds(left, places.devices, workers))
@@ -264,6 +267,7 @@ def _run(
             typer.echo(f"{waits} runs wait for pilots, which choose their learning rate")
         if left and places.devices[0].startswith("cuda") and workers > len(places.devices) and not shares_gpu_well():
             typer.echo("runs on one GPU take turns without NVIDIA's multi-process service: nvidia-cuda-mps-control -d")
+
     total = len(left) + waits
     with Progress(total, "runs", enabled=settings.progress) as bar:
 
@@ -281,6 +285,7 @@ def _run(
             campaign=campaign,
             portable=portable,
             after_pilots=after_pilots,
+            begin=announce,
         )
     if as_json:
         print_json({"outcomes": [{"name": o.name, "state": o.state, "message": o.message} for o in outcomes]})

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from spdebench import engines
-from spdebench.campaign import one_run, plan, portable
+from spdebench.campaign import one_run, plan, portable, run
 from spdebench.campaign.deadline import FOREVER, Deadline
 from spdebench.campaign.needs import RunSettings
 from spdebench.campaign.one_run import Places
@@ -86,9 +86,14 @@ def test_lost_records_are_collected_without_training(copy, monkeypatch):
     shutil.rmtree(copy.data)
     monkeypatch.setattr(one_run, "train", lambda *a, **k: pytest.fail("trained again"))
     before = todo(tiny_table().cells(2), copy)
+    finished = [j.spec.name for j in before if not j.shifts]
     assert {j.status for j in before if not j.shifts} == {"finished"}
-    outcomes = fill_missing(before, copy)
+    looked_at: list[str] = []
+    has_record = one_run.has_record
+    monkeypatch.setattr(run, "has_record", lambda where, spec: looked_at.append(spec.name) or has_record(where, spec))
+    outcomes = fill_missing(before, copy, budget=600)
     assert {o.state for o in outcomes} == {"added"}
+    assert looked_at == finished  # once each
     assert all(j.status == "done" for j in todo(tiny_table().cells(2), copy))
 
 
