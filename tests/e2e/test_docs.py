@@ -161,3 +161,18 @@ def test_help_uses_the_words_of_the_field(capsys):
     assert len(verbs(shown())) > 10 and len(verbs(shown("data"))) > 4
     for words in ((), *((v,) for v in verbs(shown())), *(("data", v) for v in verbs(shown("data")))):
         assert private_words(shown(*words)) == [], words
+
+
+def test_the_page_of_data_names_the_equations_whose_files_lack_steps_of_the_solver():
+    ours = [sb.equation(name) for name in sb.EQUATIONS if sb.EQUATIONS[name].__module__.startswith("spdebench.")]
+    lacking = {eq.name: eq.steps // eq.frames for eq in ours if (eq.steps, eq.solve_points) != (eq.frames, eq.points)}
+    text = " ".join((DOCS / "data.md").read_text().partition("## What is stored")[2].partition("\n## ")[0].split())
+    names, steps = re.search(r"all equations except (.*), which store every (.*) step\.", text).groups()
+    found = zip(re.findall(r"`(\w+)`", names), map(int, re.findall(r"\d+", steps)), strict=True)
+    assert dict(found) == lacking
+
+
+@pytest.mark.parametrize("page", SITE, ids=lambda p: p.name)
+def test_the_text_of_a_definition_begins_on_its_own_line(page):
+    """Markdown needs a new line before the colon; otherwise the colon is part of one long paragraph."""
+    assert re.findall(r"^(?:\[.*\)|`[^`]+`) : .*", page.read_text(), flags=re.M) == []

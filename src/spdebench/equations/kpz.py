@@ -29,9 +29,9 @@ class KPZ(Equation, name="kpz"):
 
     C by ``renormalisation``:
       none   0.
-      paper  lambda sigma^2 sum_{k in Z} phi^2(k eps), about lambda sigma^2 J: what the paper prints. It is twice the
-             Ito correction, and its sum runs past the noise's own cut-off. The deterministic drift -C t that remains
-             grows with J and dominates the denominator of a relative error.
+      paper  lambda sigma^2 sum_{k in Z} phi^2(k eps), about lambda sigma^2 J: the paper's formula. It is twice the
+             Ito correction, and its sum contains modes that the noise does not have. A deterministic drift -C t
+             remains. It grows with J; for sigma = 1 it dominates the denominator of a relative error.
       exact  lambda (E (D X)^2 + sigma^2 phi^2(0)/2), X the stationary linear solution by the scheme, step and
              modes in use. As the step goes to 0 this is the Cole-Hopf constant lambda sigma^2/2 sum phi^2(k eps) over
              the modes in use, the zero mode included, with which E exp(lambda h(t)) = exp(t d_xx) exp(lambda h_0). The

@@ -157,10 +157,10 @@ def solve(equation: Equation, u0: Tensor, dw: Tensor) -> Tensor:
     """u (N T X..) for given initial data u0 (N X..) and increments dw (N T X.., dw[:,0] ignored) on the stored grid.
 
     From a stored u0 and dw this gives the stored u again, up to the rounding of float32, if the file holds every step
-    and every point of the solver: edition ``paper`` of all equations but wave and nse. If the file holds only some time
-    steps (every fifth of wave, every tenth of nse), an increment is spread evenly over its steps; if it holds only some
-    points or modes (nse, edition ``converged``), the noise and the initial datum lack the modes that the stored grid
-    does not resolve. The card of a dataset states the difference.
+    and every point of the solver: edition ``paper`` of all equations but wave, nse and allen_cahn. If the file holds
+    only some time steps (every fifth of wave, tenth of nse, fourth of allen_cahn), an increment is spread evenly over
+    its steps; if it holds only some points or modes (nse, edition ``converged``), the noise and the initial datum lack
+    the modes that the stored grid does not resolve. The card of a dataset states the difference.
 
     ``dw`` may have ``frames`` or ``steps`` intervals; the result has ``frames`` + 1 frames, in float64.
     """
