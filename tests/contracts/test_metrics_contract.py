@@ -11,7 +11,7 @@ import pytest
 import torch
 
 from spdebench.grids import Grid
-from spdebench.metrics import METRICS, evaluate
+from spdebench.metrics import LAW_METRICS, METRICS, evaluate, metric_title
 
 GRIDS = {
     "1-D Dirichlet": Grid.unit(32, boundary="dirichlet"),
@@ -59,6 +59,12 @@ def pair(label: str) -> tuple[np.ndarray, np.ndarray]:
 
 def test_every_metric_is_covered_and_has_a_grid_it_applies_to() -> None:
     assert {name for name, _ in CASES} == set(METRICS)
+
+
+def test_titles_are_words_and_all_different():
+    titles = [metric_title(name) for name in (*METRICS, *LAW_METRICS)]
+    assert len(set(titles)) == len(titles) and not any("_" in title for title in titles)
+    assert metric_title("sigw1(depth=3)") == "Sig-W1 (depth=3)" and metric_title("mine") == "mine"
 
 
 @pytest.mark.parametrize("name", list(METRICS))

@@ -223,9 +223,10 @@ def _show_metric(name: str, overrides: list[str], as_json: bool) -> None:
     metric = spec.build(METRICS[name], spec.parse_overrides(overrides), f"metric {name}")
     options = {key: getattr(metric, key) for key in spec.fields_of(METRICS[name])}
     if as_json:
-        print_json({"name": name, "formula": METRICS[name].formula(), "options": options})
+        shown = {"name": name, "title": METRICS[name].title, "formula": METRICS[name].formula(), "options": options}
+        print_json(shown)
         return
-    typer.echo(inspect.getdoc(METRICS[name]))
+    typer.echo(f"{METRICS[name].title}: {METRICS[name].formula()}")
     if options:
         typer.echo("")
         print_table([{"option": k, "value": v} for k, v in options.items()])

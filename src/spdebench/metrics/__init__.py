@@ -11,6 +11,7 @@ from spdebench.metrics.floors import Floors, floors
 from spdebench.metrics.law import LAW_METRICS, law_scores, skill
 from spdebench.metrics.moments import moment_maps
 from spdebench.metrics.scores import Score, Scores
+from spdebench.metrics.titles import metric_title
 
 __all__ = [
     "DEFAULT",
@@ -34,6 +35,7 @@ __all__ = [
     "holm",
     "lag_profile",
     "law_scores",
+    "metric_title",
     "moment_maps",
     "over_seeds",
     "skill",

@@ -49,17 +49,18 @@ class Metric:
     A subclass is a frozen dataclass whose fields are its options. Its docstring starts with its formula and source.
     ``kind="samplewise"``: the value is computed from one value per sample, and a NaN affects only its own sample.
     ``kind="law"``: the value compares distributions, and a NaN makes it infinite. ``ideal`` is the value of a perfect
-    prediction.
+    prediction. ``title`` names the metric in figures; without it the name does.
     """
 
     name: ClassVar[str]
+    title: ClassVar[str]
     kind: ClassVar[Kind] = "samplewise"
     ideal: ClassVar[float] = 0.0
 
-    def __init_subclass__(cls, *, name: str | None = None, **keywords: Any) -> None:
+    def __init_subclass__(cls, *, name: str | None = None, title: str = "", **keywords: Any) -> None:
         super().__init_subclass__(**keywords)
         if name is not None:
-            cls.name = name
+            cls.name, cls.title = name, title or name
             METRICS.add(name, cls)
 
     def refuses(self, pair: Pair) -> str | None:

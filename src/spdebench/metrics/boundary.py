@@ -13,7 +13,7 @@ from spdebench.metrics.pointwise import mean_without_nan, ratio
 
 
 @dataclass(frozen=True)
-class BoundaryResidual(Metric, name="boundary"):
+class BoundaryResidual(Metric, name="boundary", title="values on the boundary"):
     """(1/N) sum_n rms_{t, x on the boundary} V / rms_{t, x} U.
 
     Source: a Dirichlet field vanishes on the boundary. Only stored boundary points are used: the first one on every

@@ -93,7 +93,7 @@ def _measure(tally: _Tally, along: int) -> Measurement:
 
 
 @dataclass(frozen=True)
-class AutoCorrelation(Metric, name="acf"):
+class AutoCorrelation(Metric, name="acf", title="correlation in time"):
     """(1/|P|) sum_{(i, s<t) in P} |rho(U_is, U_it) - rho(V_is, V_it)|, rho across samples.
 
     Source: the paper, "ACF Error", on t_1..t_T. P is the set of pairs of times at which the truth varies. The curve at
@@ -113,7 +113,7 @@ class AutoCorrelation(Metric, name="acf"):
 
 
 @dataclass(frozen=True)
-class CrossCorrelation(Metric, name="corr"):
+class CrossCorrelation(Metric, name="corr", title="correlation in space"):
     """(1/|P|) sum_{(t, i<j) in P} |rho(U_it, U_jt) - rho(V_it, V_jt)|, rho across samples.
 
     Source: the paper, "Cross-Correlation Error", on t_1..t_T. P is the set of pairs of points at which the truth

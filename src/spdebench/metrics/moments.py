@@ -59,7 +59,7 @@ def _root_mean_square(values: np.ndarray) -> float:
 
 
 @dataclass(frozen=True)
-class MeanFieldError(Metric, name="moment_mean"):
+class MeanFieldError(Metric, name="moment_mean", title="mean"):
     """rms_{t,x} ( mean_n V - mean_n U ) / s,  s^2 = mean_{n,t,x} (U - mean_n U)^2.
 
     Source: the map of means, in units of the standard deviation of the truth. NaN if U does not vary.
@@ -81,7 +81,7 @@ class MeanFieldError(Metric, name="moment_mean"):
 
 
 @dataclass(frozen=True)
-class DeviationError(MeanFieldError, name="moment_std"):
+class DeviationError(MeanFieldError, name="moment_std", title="standard deviation"):
     """rms_{t,x} ( std_n V - std_n U ) / rms_{t,x} std_n U.
 
     Source: the map of standard deviations. Predicting the mean field gives 1.
@@ -95,7 +95,7 @@ class DeviationError(MeanFieldError, name="moment_std"):
 
 
 @dataclass(frozen=True)
-class DeviationRatio(MeanFieldError, name="std_ratio"):
+class DeviationRatio(MeanFieldError, name="std_ratio", title="ratio of spreads"):
     """rms_{t,x} std_n V / rms_{t,x} std_n U; 1 is ideal, a value below 1 means too little spread.
 
     Source: the spread ratio of ensemble forecasting.
@@ -110,7 +110,7 @@ class DeviationRatio(MeanFieldError, name="std_ratio"):
 
 
 @dataclass(frozen=True)
-class SkewnessError(MeanFieldError, name="moment_skewness"):
+class SkewnessError(MeanFieldError, name="moment_skewness", title="skewness"):
     """rms_{t,x} ( skew_n V - skew_n U ),  skew = mean (u - mean)^3 / std^3.
 
     Source: the map of skewness, where the truth varies; a constant column of V has skewness 0.
@@ -124,7 +124,7 @@ class SkewnessError(MeanFieldError, name="moment_skewness"):
 
 
 @dataclass(frozen=True)
-class KurtosisError(SkewnessError, name="moment_kurtosis"):
+class KurtosisError(SkewnessError, name="moment_kurtosis", title="kurtosis"):
     """rms_{t,x} ( kurt_n V - kurt_n U ),  kurt = mean (u - mean)^4 / std^4.
 
     Source: the map of kurtosis (3 for a Gaussian), where the truth varies; a constant column of V has kurtosis 0.

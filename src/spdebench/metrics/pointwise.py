@@ -55,7 +55,7 @@ class _Power(Metric):
 
 
 @dataclass(frozen=True)
-class RelativeLp(_Power, name="rel_l2"):
+class RelativeLp(_Power, name="rel_l2", title="relative L2"):
     """(1/N) sum_n ( sum_ij |e|^p / sum_ij |U|^p )^{1/p}, p = 2.
 
     Source: the paper, "Relative L2 Error". Samples with U = 0 are excluded and counted. ``pooled`` is the ratio of the
@@ -67,7 +67,7 @@ class RelativeLp(_Power, name="rel_l2"):
 
 
 @dataclass(frozen=True)
-class RelativeL1(RelativeLp, name="rel_l1"):
+class RelativeL1(RelativeLp, name="rel_l1", title="relative L1"):
     """(1/N) sum_n sum_ij |e| / sum_ij |U|.
 
     Source: the relative L^p error with p = 1, which is less sensitive to extreme values than p = 2.
@@ -77,7 +77,7 @@ class RelativeL1(RelativeLp, name="rel_l1"):
 
 
 @dataclass(frozen=True)
-class AbsoluteLp(_Power, name="l2"):
+class AbsoluteLp(_Power, name="l2", title="L2"):
     """(1/N) sum_n ( sum_ij dx^d dt |e|^p )^{1/p}, p = 2.
 
     Source: the norm of L^p(box x [0, T]); it does not change when the grid is refined. The curve is the norm in space.
@@ -90,7 +90,7 @@ class AbsoluteLp(_Power, name="l2"):
 
 
 @dataclass(frozen=True)
-class AbsoluteL1(AbsoluteLp, name="l1"):
+class AbsoluteL1(AbsoluteLp, name="l1", title="L1"):
     """(1/N) sum_n sum_ij dx^d dt |e|.
 
     Source: the norm of L^1(box x [0, T]).
@@ -100,7 +100,7 @@ class AbsoluteL1(AbsoluteLp, name="l1"):
 
 
 @dataclass(frozen=True)
-class PaperL2(Metric, name="l2_paper"):
+class PaperL2(Metric, name="l2_paper", title="L2, unscaled"):
     """(1/N) sum_n ( sum_ij |e|^2 )^{1/2}.
 
     Source: the paper, "L2 Metric": the Euclidean norm of the array, which grows like sqrt(points x steps). Use it only
@@ -114,7 +114,7 @@ class PaperL2(Metric, name="l2_paper"):
 
 
 @dataclass(frozen=True)
-class MeanSquare(Metric, name="mse"):
+class MeanSquare(Metric, name="mse", title="MSE"):
     """(1/(N D T)) sum_nij e^2.
 
     Source: the paper, "Mean Squared Error", over the whole test set at once.
@@ -127,7 +127,7 @@ class MeanSquare(Metric, name="mse"):
 
 
 @dataclass(frozen=True)
-class RootMeanSquare(Metric, name="rmse"):
+class RootMeanSquare(Metric, name="rmse", title="RMSE"):
     """( (1/(N D T)) sum_nij e^2 )^{1/2}.
 
     Source: the paper, "Root Mean Squared Error": the root is taken once, after the mean over all samples.
@@ -146,7 +146,7 @@ class RootMeanSquare(Metric, name="rmse"):
 
 
 @dataclass(frozen=True)
-class NormalisedRootMeanSquare(RootMeanSquare, name="nrmse"):
+class NormalisedRootMeanSquare(RootMeanSquare, name="nrmse", title="RMSE / std of u"):
     """RMSE / s,  s^2 = (1/(N D T)) sum_nij (U - mean_n U)^2.
 
     Source: RMSE in units of the standard deviation of the truth. Predicting the mean field gives 1. NaN if U is

@@ -73,7 +73,7 @@ class _Gaps:
 
 
 @dataclass(frozen=True)
-class SignatureW1(Metric, name="sigw1"):
+class SignatureW1(Metric, name="sigw1", title="Sig-W1"):
     """(1/D) sum_i || (1/N) sum_n S(t, U_ni) - (1/N) sum_n S(t, V_ni) ||_2, S truncated at depth m = 5.
 
     Source: the paper, "Sig-W1 metric", on t_1..t_T, time from 0 to 1, levels unscaled. It does not detect an offset
@@ -121,7 +121,7 @@ class SignatureW1(Metric, name="sigw1"):
 
 
 @dataclass(frozen=True)
-class StandardisedSignatureW1(SignatureW1, name="sigw1_std"):
+class StandardisedSignatureW1(SignatureW1, name="sigw1_std", title="Sig-W1, standardised"):
     """(1/D) sum_i || (1/N) sum_n S(t, u_ni) - (1/N) sum_n S(t, v_ni) ||_2, u = (U - mean_n U)/s, v = (V - mean_n U)/s.
 
     Source: Sig-W1 after one affine map of both V and U; s is the standard deviation of U about its mean field. t_0 is

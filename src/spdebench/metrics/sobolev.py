@@ -37,7 +37,7 @@ def powers(pair: Pair, grid: Grid, *, error: bool) -> Iterator[tuple[slice, Tens
 
 
 @dataclass(frozen=True)
-class Sobolev(Metric, name="w12"):
+class Sobolev(Metric, name="w12", title="relative W12"):
     """(1/N) sum_n ( sum_jk (1 + |kappa_k|^2) |e^_k|^2 / sum_jk (1 + |kappa_k|^2) |U^_k|^2 )^{1/2}.
 
     Source: the W^{1,2} = H^1 norm in space, L^2 in time, with physical wave numbers kappa = 2 pi k / L on every axis
@@ -83,7 +83,7 @@ class Sobolev(Metric, name="w12"):
 
 
 @dataclass(frozen=True)
-class PaperSobolev(Sobolev, name="w12_paper"):
+class PaperSobolev(Sobolev, name="w12_paper", title="relative W12, integer k"):
     """(1/N) sum_n ( sum_jk (1 + |k|^2) |e^_k|^2 / sum_jk (1 + |k|^2) |U^_k|^2 )^{1/2}, k integer.
 
     Source: the paper, "W^{1,2}-Sobolev Error": the discrete Fourier transform of the stored points and integer wave
@@ -94,7 +94,7 @@ class PaperSobolev(Sobolev, name="w12_paper"):
 
 
 @dataclass(frozen=True)
-class AbsoluteSobolev(Sobolev, name="w12_abs"):
+class AbsoluteSobolev(Sobolev, name="w12_abs", title="W12"):
     """(1/N) sum_n ( dt sum_j |box| sum_k w_k (1 + |kappa_k|^2) |e^_k|^2 )^{1/2}.
 
     Source: the norm of L^2(0, T; W^{1,2}), where w_k are the weights of Parseval's identity. For a smooth field it does

@@ -49,7 +49,7 @@ def sample_energies(pair: Pair, bins: Tensor, count: int) -> tuple[np.ndarray, n
 
 
 @dataclass(frozen=True)
-class SpectrumError(Metric, name="spectrum"):
+class SpectrumError(Metric, name="spectrum", title="energy spectrum"):
     """mean_k | log10 E_V(k) / E_U(k) |,  E(k) = (1/N T) sum_nj sum_{|kappa| in shell k} |u^_kappa|^2.
 
     Source: the error of the energy spectrum in decades, over shells k = 1.. that are resolved on every axis and in
@@ -86,7 +86,7 @@ class SpectrumError(Metric, name="spectrum"):
 
 
 @dataclass(frozen=True)
-class LittlewoodPaley(Metric, name="lp_slope"):
+class LittlewoodPaley(Metric, name="lp_slope", title="Littlewood-Paley slope"):
     """| alpha_V - alpha_U |,  alpha = - slope of log2 ||Delta_j u||_2 against j,  Delta_j: modes 2^j <= |k| < 2^{j+1}.
 
     Source: the Littlewood-Paley characterisation of the Besov space B^alpha_{2,inf}. |k| is in units of the smallest

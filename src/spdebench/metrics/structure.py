@@ -22,7 +22,7 @@ def dyadic_lags(length: int) -> list[int]:
 
 
 @dataclass(frozen=True)
-class StructureFunction(Metric, name="structure"):
+class StructureFunction(Metric, name="structure", title="exponent in space"):
     """| H_V - H_U |,  H = slope of log2 S_p(r) against log2 r, over p,  S_p(r) = E |u(x + r) - u(x)|^p,  p = 2.
 
     Source: Kolmogorov's structure functions. The expectation is over samples, time and space, and r = 1, 2, 4 .. N/8
@@ -66,7 +66,7 @@ class StructureFunction(Metric, name="structure"):
 
 
 @dataclass(frozen=True)
-class TimeStructureFunction(StructureFunction, name="structure_time"):
+class TimeStructureFunction(StructureFunction, name="structure_time", title="exponent in time"):
     """| H_V - H_U |,  H = slope of log2 S_p(s) against log2 s, over p,  S_p(s) = E |u(t + s, x) - u(t, x)|^p,  p = 2.
 
     Source: as for `structure`, with increments in time over s = 1, 2, 4 .. T/8 frames of t_1..t_T (H = 1/4 for Phi41

@@ -16,6 +16,7 @@ from spdebench.campaign.run import fill_missing
 from spdebench.cli.main import main
 from spdebench.data import open_dataset
 from spdebench.errors import UserError
+from spdebench.metrics import metric_title
 from spdebench.paper import catalogue
 from spdebench.paper.base import dataset_of
 from spdebench.paper.catalogue import TABLES, table
@@ -81,6 +82,8 @@ def test_radar_shows_the_scores(made):
             wanted = [1 - math.log10(e.mean / b) / 3 for e, b in zip(group.row(row), best, strict=True)]
             assert ends == pytest.approx([*wanted, wanted[0]])
         assert np.max(lines(axes), axis=0) == pytest.approx(1)  # on every axis somebody is the best
+        labels = [label.get_text().replace("\n", " ") for label in axes.get_xticklabels()]
+        assert labels == [metric_title(column) for column in group.columns] and labels[0] == "relative L2"
 
 
 def test_radar_draws_what_there_is_and_names_the_rest(made):

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from spdebench.metrics import metric_title
 from spdebench.report.style import BLUE, GREY, ORANGE, log_axis, new_figure, plain, styled
 from spdebench.training.compare_runs import RunComparison
 
@@ -22,7 +23,7 @@ def plot_comparison(found: RunComparison) -> Figure:
     """
     order = sorted(found.scores, key=lambda label: found.scores[label][found.metric].value, reverse=True)
     lines = max(len(order), len(found.tests))
-    title = f"{found.metric} of {len(order)} runs on the same {found.samples} test samples"
+    title = f"{metric_title(found.metric)} of {len(order)} runs on the same {found.samples} test samples"
     remark = f"{found.data};  left: dots are samples, bars 95 % intervals;  right: blue where a difference was found"
     figure = new_figure(9.0, 1.4 + 0.32 * lines, plain(title, 90), plain(remark, 200))
     left, right = figure.subplots(1, 2, width_ratios=(1, 1))
@@ -38,7 +39,7 @@ def plot_comparison(found: RunComparison) -> Figure:
         left.plot(score.value, place, "o", color=ORANGE, markersize=5)
         values += [*samples.tolist(), score.value]
     left.set_yticks(range(len(order)), [plain(label) for label in order])
-    left.set(xlabel=plain(found.metric), ylim=(-0.6, len(order) - 0.4))
+    left.set(xlabel=plain(metric_title(found.metric)), ylim=(-0.6, len(order) - 0.4))
     log_axis(left, "x", values)
     for place, test in enumerate(reversed(found.tests)):
         scale = max(found.scores[name][found.metric].value for name in (test.a, test.b)) or 1.0

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from spdebench.paper.fill import Entry, Filled
 from spdebench.report.numbers import first_few
-from spdebench.report.style import BLUE, GREEN, GREY, ORANGE
+from spdebench.report.style import BLUE, GREEN, GREY, ORANGE, plain
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -52,6 +52,12 @@ class Drawn:
 
 
 Drawer = Callable[[Filled], Drawn]
+
+
+def not_shown(names: Iterable[str]) -> str:
+    """A sentence for the remark of a figure: what is not in it because runs are missing; empty if nothing is."""
+    found = "; ".join(dict.fromkeys(names))
+    return f"  No complete runs yet: {plain(found, 400)}." if found else ""
 
 
 def lacking(entries: Iterable[Entry], shown: int = 3) -> Missing:

@@ -13,7 +13,7 @@ from spdebench.paper.fill import Entry, Filled
 from spdebench.paper.shown_sample import FRAMES, shown_sample
 from spdebench.records.fields import FieldData
 from spdebench.report.numbers import heading
-from spdebench.report.paper_figures.base import TITLE, Drawn, lacking
+from spdebench.report.paper_figures.base import TITLE, Drawn, lacking, not_shown
 from spdebench.report.style import finer_scale, new_figure, picture, plain, styled, symmetric_limit
 from spdebench.training import RunSpec
 
@@ -47,7 +47,8 @@ def draw_evolution(filled: Filled) -> Drawn:
             shown.append(_sample(entry, data))
         else:
             missing.append(entry)
-    return Drawn(_plot(filled, shown) if shown else None, lacking(missing), CAPTION)
+    absent = not_shown(entry.cell.column for entry in missing)
+    return Drawn(_plot(filled, shown, absent) if shown else None, lacking(missing), CAPTION)
 
 
 def _sample(entry: Entry, data: FieldData) -> Shown:
@@ -65,12 +66,12 @@ def _sample(entry: Entry, data: FieldData) -> Shown:
 
 
 @styled
-def _plot(filled: Filled, shown: list[Shown]) -> Figure:
+def _plot(filled: Filled, shown: list[Shown], absent: str) -> Figure:
     """Three rows of pictures per run: truth, prediction and error at a few times."""
     limit = symmetric_limit(np.concatenate([s.truth.ravel() for s in shown]))
     finer = finer_scale(np.concatenate([np.nan_to_num(s.predicted - s.truth).ravel() for s in shown]), limit)
     runs = ", ".join(dict.fromkeys(s.run for s in shown))
-    remark = f"one test sample;  colours of the errors × {finer:g};  {runs}"
+    remark = f"one test sample;  colours of the errors × {finer:g};  {runs}.{absent}"
     figure = new_figure(1.5 + 1.62 * FRAMES, 0.7 + 4.9 * len(shown), plain(heading(filled), TITLE), remark)
     grid = figure.subplots(3 * len(shown), FRAMES, squeeze=False)
     images = {}

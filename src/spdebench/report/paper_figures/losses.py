@@ -7,10 +7,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from spdebench.metrics import metric_title
 from spdebench.paper.fill import Entry, Filled
 from spdebench.records.record import LossLog
-from spdebench.report.numbers import heading
-from spdebench.report.paper_figures.base import TITLE, Drawn, lacking
+from spdebench.report.numbers import heading, seeds_text
+from spdebench.report.paper_figures.base import TITLE, Drawn, lacking, not_shown
 from spdebench.report.style import BLUE, GREEN, GREY, ORANGE, log_axis, new_figure, plain, styled
 
 if TYPE_CHECKING:
@@ -33,7 +34,8 @@ def draw_losses(filled: Filled) -> Drawn:
 @styled
 def _plot(filled: Filled, rows: dict[str, list[Entry]], logs: dict[str, list[LossLog]]) -> Figure:
     """Validation errors by epoch on the left, metrics of the test part with error bars on the right."""
-    remark = "left: validation relative L2, one line per seed;  right: test part, bars ± 1 s.d. over seeds"
+    remark = f"left: error of the validation part, a line per seed;  right: test part.  {seeds_text(filled.entries)}"
+    remark += not_shown(row for row in filled.rows if not logs[row])
     figure = new_figure(9.6, 3.9, plain(heading(filled), TITLE), remark)
     left, right = figure.subplots(1, 2)
     colours = {row: COLOURS[k % len(COLOURS)] for k, row in enumerate(rows)}
@@ -45,7 +47,7 @@ def _plot(filled: Filled, rows: dict[str, list[Entry]], logs: dict[str, list[Los
     left.set(title="validation", xlabel="epoch", ylabel="relative $L^2$")
     log_axis(left, "y", [v for row in rows for log in logs[row] for v in log.val if math.isfinite(v) and v])
     columns = [e.cell.column for e in next(iter(rows.values()))]
-    right.set_yticks(range(len(columns)), [plain(c) for c in columns])
+    right.set_yticks(range(len(columns)), [plain(metric_title(c)) for c in columns])
     right.invert_yaxis()
     right.grid(axis="y", color=GREY, alpha=0.25, linewidth=0.6)
     right.set(title="metrics on the test part", xlabel="score, smaller is better")

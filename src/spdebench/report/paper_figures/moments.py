@@ -9,7 +9,7 @@ import numpy as np
 from spdebench.paper.fill import Entry, Filled
 from spdebench.records.record import MomentCurves, MomentData
 from spdebench.report.numbers import heading
-from spdebench.report.paper_figures.base import TITLE, Drawn, lacking, look
+from spdebench.report.paper_figures.base import TITLE, Drawn, lacking, look, not_shown
 from spdebench.report.style import INK, new_figure, plain, styled
 
 if TYPE_CHECKING:
@@ -33,16 +33,17 @@ def draw_moments(filled: Filled) -> Drawn:
                 found.setdefault(group.name, {})[row] = (entry, data)
             else:
                 missing.append(entry)
-    return Drawn(_plot(filled, found) if found else None, lacking(missing), CAPTION)
+    absent = not_shown(f"{entry.cell.row} in {entry.cell.group}" for entry in missing)
+    return Drawn(_plot(filled, found, absent) if found else None, lacking(missing), CAPTION)
 
 
 @styled
-def _plot(filled: Filled, found: dict[str, dict[str, tuple[Entry, MomentData]]]) -> Figure:
+def _plot(filled: Filled, found: dict[str, dict[str, tuple[Entry, MomentData]]], absent: str) -> Figure:
     """One column per group and one panel per statistic and frame, with a curve per model and one for the truth."""
     first = next(iter(next(iter(found.values())).values()))[1]
     frames = range(len(first.frames))
     panels = [(name, k) for name in STATISTICS for k in frames]
-    remark = f"over {first.samples} test samples; predictions of the first seed"
+    remark = f"over {first.samples} test samples; predictions of the first seed.{absent}"
     size = (1.6 + 3.9 * len(found), 0.7 + 1.75 * len(panels))
     figure = new_figure(*size, plain(heading(filled), TITLE), remark)
     grid = figure.subplots(len(panels), len(found), squeeze=False, sharex="col")

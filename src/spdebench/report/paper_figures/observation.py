@@ -11,7 +11,7 @@ from spdebench.paper.skill import CLIMATOLOGY, ENERGY_SCORE
 from spdebench.records.record import TEST
 from spdebench.records.summary import SKILL
 from spdebench.report.numbers import heading, seeds_text
-from spdebench.report.paper_figures.base import TITLE, Drawn, lacking, look
+from spdebench.report.paper_figures.base import TITLE, Drawn, lacking, look, not_shown
 from spdebench.report.style import GREY, INK, legend_below, new_figure, plain, styled
 from spdebench.training.law_rows import CONDITIONAL_MEAN, INDEPENDENT_LAW
 
@@ -63,9 +63,11 @@ def _place(group: Group) -> tuple[str, str]:
 def _plot(filled: Filled, problems: dict[str, dict[str, Group]]) -> Figure:
     """Skill above and energy score below, against the number K of modes that are seen; one column per problem."""
     levels = list(dict.fromkeys(_place(group)[1] for group in filled.groups))[::-1]
+    made = {e.cell.row for e in filled.entries if e.values}
     remark = (
         f"one point per K: seen=0 is u0 alone, seen=J all of the noise; skills below {LOWEST:g} are drawn at the edge. "
-        f"{seeds_text(filled.entries)}"
+        f"{seeds_text(filled.entries)} A point is missing where a run has not been made."
+        f"{not_shown(row for row in filled.rows if row not in made)}"
     )
     figure = new_figure(2.5 * len(problems) + 1.2, 5.4, plain(heading(filled), TITLE), remark)
     panels = figure.subplots(2, len(problems), sharex=True, squeeze=False)

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import math
+import textwrap
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from spdebench.metrics import metric_title
 from spdebench.paper.fill import Entry, Filled, Group
 from spdebench.report.numbers import heading
-from spdebench.report.paper_figures.base import TITLE, Drawn, lacking, look
+from spdebench.report.paper_figures.base import TITLE, Drawn, lacking, look, not_shown
 from spdebench.report.style import GREY, new_figure, plain, styled
 
 if TYPE_CHECKING:
@@ -46,9 +48,9 @@ def _plot(filled: Filled, panels: list[Group], complete: dict[str, list[str]]) -
     """One polar panel per group, with a polygon for each model that has all numbers."""
     wide = 2 if len(panels) > 1 else 1
     high = -(-len(panels) // wide)
-    remark = "outwards is better: rim = the best of the panel, each ring inwards 10 times its error, centre 1000 times"
-    remark += _missing_runs(filled, panels, complete)
-    figure = new_figure(1.9 + 3.6 * wide, 0.7 + 3.1 * high, plain(heading(filled), TITLE), remark)
+    remark = "outwards is better: rim = the best of the panel, each ring inwards 10 times its error, centre 1000 times."
+    remark += not_shown(_missing_runs(filled, panels, complete))
+    figure = new_figure(1.9 + 4.2 * wide, 0.7 + 3.1 * high, plain(heading(filled), TITLE), remark)
     grid = figure.subplots(high, wide, squeeze=False, subplot_kw={"projection": "polar"})
     for axes in grid.flat[len(panels) :]:
         axes.remove()
@@ -61,7 +63,7 @@ def _plot(filled: Filled, panels: list[Group], complete: dict[str, list[str]]) -
     return figure
 
 
-def _missing_runs(filled: Filled, panels: list[Group], complete: dict[str, list[str]]) -> str:
+def _missing_runs(filled: Filled, panels: list[Group], complete: dict[str, list[str]]) -> list[str]:
     """What the figure does not show because runs are missing: whole panels, and models within panels."""
     lacking_panels = [group.name for group in filled.groups if group not in panels]
     models: dict[str, list[str]] = {}
@@ -71,15 +73,19 @@ def _missing_runs(filled: Filled, panels: list[Group], complete: dict[str, list[
                 models.setdefault(row, []).append(group.name)
     parts = [f"panel {name}" for name in lacking_panels]
     parts += [row if len(names) == len(panels) else f"{row} in {', '.join(names)}" for row, names in models.items()]
-    return f".  No complete runs yet: {plain('; '.join(parts), 400)}" if parts else ""
+    return parts
 
 
 def _frame(axes: PolarAxes, group: Group) -> None:
     """Metrics around, decades inwards."""
     axes.set_theta_zero_location("N")
     axes.set_theta_direction(-1)
-    axes.set_xticks(np.linspace(0, 2 * math.pi, len(group.columns), endpoint=False), [plain(c) for c in group.columns])
+    angles = np.linspace(0, 2 * math.pi, len(group.columns), endpoint=False)
+    axes.set_xticks(angles, [textwrap.fill(plain(metric_title(column)), 13) for column in group.columns])
     axes.tick_params(axis="x", labelsize=7.5, pad=1)
+    for label, angle in zip(axes.get_xticklabels(), angles, strict=True):  # beside the rim, not across it
+        side = math.sin(angle)
+        label.set_horizontalalignment("center" if abs(side) < 0.1 else "left" if side > 0 else "right")
     axes.set_ylim(0, 1.04)
     rings = [1 - k / DECADES for k in range(DECADES)]
     axes.set_yticks(rings, ["best", *(f"×{10**k}" for k in range(1, DECADES))])

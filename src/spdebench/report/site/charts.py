@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from spdebench.grids import Grid
+from spdebench.metrics import metric_title
 from spdebench.report.costs import COLOURS, MARKS, Point
 from spdebench.report.paper_figures.base import SKY
 from spdebench.report.style import (
@@ -155,7 +156,7 @@ def plot_ranking(points: Sequence[Point], metric: str, title: str) -> Figure:
         axes.plot(point.mean, place, MARKS[point.kind], color=colour, markersize=5)
     axes.set_yticks(range(len(shown)), [plain(p.name) for p in shown])
     _lines(axes, len(shown))
-    axes.set(xlabel=plain(metric), ylim=(-0.6, len(shown) - 0.4))
+    axes.set(xlabel=plain(metric_title(metric)), ylim=(-0.6, len(shown) - 0.4))
     log_axis(axes, "x", [v for p in shown for v in p.values])
     return figure
 

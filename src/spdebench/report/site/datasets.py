@@ -11,6 +11,7 @@ from typing import Any
 from spdebench.data import Dataset
 from spdebench.errors import UserError, without_aliasing_warning
 from spdebench.files import read_text
+from spdebench.metrics import metric_title
 from spdebench.records.summary import MAIN, mean_and_std
 from spdebench.report import formatting
 from spdebench.report.board import BoardRow, Leaderboard, problems_of, values_by_name
@@ -82,7 +83,8 @@ def _compare(rows: Sequence[BoardRow], label: str) -> list[Drawing]:
         return []
     points = [_point(row) for row in largest[:40]]
     title = f"{label}, {largest[0].inputs}"
-    out = [draw(charts.plot_ranking(points, MAIN, title), "ranking", f"Test {MAIN} of every model, best on top.")]
+    caption = f"All models on the test part by {metric_title(MAIN)}, best on top."
+    out = [draw(charts.plot_ranking(points, MAIN, title), "ranking", caption)]
     timed = [point for point in points if point.time]
     if len(timed) > 1:
         caption = f"Test {MAIN} against inference time by the paper's protocol; the batched solver is timed likewise."

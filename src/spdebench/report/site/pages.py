@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from spdebench.metrics import LAW_METRICS, METRICS
+from spdebench.metrics import LAW_METRICS, METRICS, metric_title
 from spdebench.records.summary import MAIN
 from spdebench.report.board import Leaderboard
 from spdebench.report.site.content import Content
@@ -42,8 +42,8 @@ def _boards(content: Content, templates: Templates) -> Iterator[Page]:
 
 
 def _explain(metrics: Sequence[str]) -> dict[str, str]:
-    """The first lines of the metrics' own descriptions."""
+    """Title and formula of each metric."""
     known = [name for name in metrics if name.partition("(")[0] in METRICS]
-    found = {name: METRICS[name.partition("(")[0]].formula().partition("\n\n")[0] for name in known}
-    laws = {name: LAW_METRICS[name] for name in metrics if name in LAW_METRICS}
-    return found | {name: f"{each.title}: {each.formula}" for name, each in laws.items()}
+    formulas = {name: METRICS[name.partition("(")[0]].formula().partition("\n\n")[0] for name in known}
+    formulas |= {name: LAW_METRICS[name].formula for name in metrics if name in LAW_METRICS}
+    return {name: f"{metric_title(name)}: {formula}" for name, formula in formulas.items()}
