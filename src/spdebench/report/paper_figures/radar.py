@@ -83,7 +83,7 @@ def _frame(axes: PolarAxes, group: Group) -> None:
     angles = np.linspace(0, 2 * math.pi, len(group.columns), endpoint=False)
     axes.set_xticks(angles, [textwrap.fill(plain(metric_title(column)), 13) for column in group.columns])
     axes.tick_params(axis="x", labelsize=7.5, pad=1)
-    for label, angle in zip(axes.get_xticklabels(), angles, strict=True):  # beside the rim, not across it
+    for label, angle in zip(axes.get_xticklabels(), angles, strict=True):  # outside the rim, not across it
         side = math.sin(angle)
         label.set_horizontalalignment("center" if abs(side) < 0.1 else "left" if side > 0 else "right")
     axes.set_ylim(0, 1.04)
