@@ -1,22 +1,26 @@
-"""A table small enough to be run in a test, and made-up records."""
+"""A table small enough to be run in a test, the folders and jobs of a campaign, and made-up records."""
 
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Iterable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from spdebench.paper.base import Table, data
+from spdebench.campaign import plan
+from spdebench.campaign.one_run import Places
+from spdebench.paper.base import Cell, Table, data
 from spdebench.paper.layout import by_truncation, want, with_reference_rows
-from spdebench.records import Record
+from spdebench.records import Record, store
 
 OWN = data("phi41", points=16, frames=10, steps=10, n=40)
 FIXED = OWN.having(truncation=4, kappa=0.0)
 
 
 def tiny_table() -> Table:
-    """DeepONet at two truncations and its rows of honesty; on another truncation and on fresh samples."""
+    """DeepONet at two truncations and its reference rows; on another truncation and on fresh samples."""
     small: dict[str, Any] = {"config": {"width": 8}, "options": {"epochs": 3}, "published": None}
     main = [dataclasses.replace(w, **small) for w in by_truncation(OWN, {"xi": ("deeponet",)}, columns=(4, 8))]
     other = FIXED.having(truncation=8)
@@ -26,6 +30,16 @@ def tiny_table() -> Table:
         want("deeponet", FIXED, "xi", group="moved", column="fresh", part="fresh", test=fresh, **small),
     ]
     return Table(name="tiny", title="A tiny table", source="tab:none", wants=(*with_reference_rows(main), *moved))
+
+
+def places(folder: Path) -> Places:
+    """Data, runs and results within one folder."""
+    return Places(str(folder / "data"), str(folder / "runs"), str(folder / "results"))
+
+
+def todo(cells: Iterable[Cell], where: Places) -> list[plan.Job]:
+    """The jobs of cells, as far as the records and runs of these folders go."""
+    return plan.jobs(cells, store.read(where.results), where.runs)
 
 
 def made_up(run: Any, error: float, spread: float = 0.1, **changes: Any) -> Record:

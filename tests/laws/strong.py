@@ -45,6 +45,22 @@ def strong_order(
     return slope(torch.stack(errors))
 
 
+def distances_of_senses(equation: Equation, samples: Sequence[int]) -> tuple[float, float]:
+    """u(T) of the edition paper minus that of converged, (E|.|^2)^(1/2): in the same sense, and in the other one.
+
+    Checks the strong orders: 1/2 of Euler's method, 1 of averaged noise. ``equation`` has multiplicative noise.
+    """
+    ends = {}
+    for edition, order in (("paper", 0.5), ("converged", 1.0)):
+        eq = equation.replace(edition=edition)
+        ends[edition] = final(paths_at(eq, 512), samples)
+        errors = [(final(paths_at(eq, s), samples) - ends[edition]).square().mean(-1) for s in (16, 32, 64)]
+        assert_order(slope(torch.stack(errors)), order)
+    sense = "ito" if equation.calculus == "stratonovich" else "stratonovich"  # type: ignore[attr-defined]
+    other = final(paths_at(equation, 512, edition="paper", calculus=sense), samples)
+    return tuple(float((u - ends["converged"]).square().mean().sqrt()) for u in (ends["paper"], other))
+
+
 def assert_order(measured: tuple[float, float], theory: float) -> None:
     order, error = measured
     assert abs(order - theory) <= 0.1 + 3 * error, f"order {order:.3f} +- {error:.3f}, theory {theory}"

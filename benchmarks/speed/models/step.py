@@ -10,7 +10,6 @@ import torch
 from torch import Tensor
 
 from spdebench.equations import equation
-from spdebench.grids import Grid
 from spdebench.models.step.fit import Plan, normal_equations
 from spdebench.models.step.model import StepConfig, StepModel
 from spdebench.models.step.rollout import Map, Paths, Stepper
@@ -22,28 +21,28 @@ ROLLED = 180
 """The paper's test part."""
 
 
-def columns(grid: Grid, u: Tensor, dw: Tensor) -> Tensor:
+def columns(u: Tensor, dw: Tensor) -> Tensor:
     """(5, rows, modes): u, dw, 1, u^2, u^3 of fields at the points."""
     fields = (u, dw, u**2, u**3)
     made = [torch.fft.rfft(f, norm="forward") for f in fields]
     return torch.stack([made[0], made[1], torch.ones_like(made[0]), made[2], made[3]])
 
 
-def fitted_plainly(grid: Grid, u: Tensor, dw: Tensor) -> Tensor:
+def fitted_plainly(u: Tensor, dw: Tensor) -> Tensor:
     """(5, modes) by `lstsq` for each mode."""
-    rows = columns(grid, u[:, :-1].flatten(0, 1), dw[:, 1:].flatten(0, 1))
+    rows = columns(u[:, :-1].flatten(0, 1), dw[:, 1:].flatten(0, 1))
     target = torch.fft.rfft(u[:, 1:].flatten(0, 1), norm="forward")
     return torch.stack([torch.linalg.lstsq(rows[..., k].T, target[:, k : k + 1]).solution[:, 0]
                         for k in range(target.shape[1])], 1)  # fmt: skip
 
 
-def rolled_plainly(grid: Grid, weights: Tensor, u0: Tensor, dw: Tensor) -> Tensor:
+def rolled_plainly(weights: Tensor, u0: Tensor, dw: Tensor) -> Tensor:
     """One path after another."""
     out = torch.zeros_like(dw)
     for path, first, noise in zip(out, u0, dw, strict=True):
         path[0] = first
         for n in range(len(noise) - 1):
-            c = (weights * columns(grid, path[n], noise[n + 1])).sum(0)
+            c = (weights * columns(path[n], noise[n + 1])).sum(0)
             path[n + 1] = torch.fft.irfft(c, n=len(first), norm="forward")
     return out
 
@@ -67,7 +66,7 @@ def one_plan(samples: int) -> Case:
         return stepper.rollout(made.u0[:ROLLED], made.dw[:ROLLED])
 
     def plain() -> Tensor:
-        return rolled_plainly(grid, fitted_plainly(grid, u, dw), u[:ROLLED, 0], dw[:ROLLED])
+        return rolled_plainly(fitted_plainly(u, dw), u[:ROLLED, 0], dw[:ROLLED])
 
     note = f"fit of 5 terms on {samples} paths, rollout of {ROLLED}"
     return Case("step", 1.5, ours, plain, note)

@@ -19,11 +19,12 @@ from spdebench.errors import UserError
 from spdebench.files import check_lock, make_folder, read_bytes, try_lock
 from spdebench.spec import loads
 
+PAUSE = 0.2  # seconds between two attempts to lock a folder; the second comes sooner
 _NO_LINK = getattr(os, "O_NOFOLLOW", 0)  # a symbolic link would lead out of the folder
 
 
 @contextmanager
-def locked(folder: Path, *, pause: float = 0.2, quiet: bool = False) -> Iterator[None]:
+def locked(folder: Path, *, quiet: bool = False) -> Iterator[None]:
     """Lock the folder inside the context. If another process has it, warn in a line (unless ``quiet``) and wait."""
     path = folder / "lock"
     descriptor, tries = _opened(path), 0
@@ -36,7 +37,7 @@ def locked(folder: Path, *, pause: float = 0.2, quiet: bool = False) -> Iterator
             tries += 1
             if tries == 2 and not quiet:  # not at the first try: a process that only checks has the lock for an instant
                 warnings.warn(f"{folder.name} is in progress ({_holder(path)}); waiting for it", stacklevel=3)
-            time.sleep(pause if tries > 1 else min(pause, 0.05))
+            time.sleep(PAUSE if tries > 1 else PAUSE / 4)
         check_lock(descriptor, path)
         _note(descriptor, json.dumps({"pid": os.getpid(), "host": socket.gethostname()}))
         try:

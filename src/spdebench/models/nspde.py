@@ -205,9 +205,9 @@ class IterateNorm(nn.Module):
     mean: Tensor
     variance: Tensor
 
-    def __init__(self, width: int, iterates: int, momentum: float = 0.1) -> None:
+    def __init__(self, width: int, iterates: int) -> None:
         super().__init__()
-        self.momentum = momentum
+        self.momentum = 0.1
         self.weight, self.bias = nn.Parameter(torch.ones(width)), nn.Parameter(torch.zeros(width))
         self.register_buffer("mean", torch.zeros(iterates, width))
         self.register_buffer("variance", torch.ones(iterates, width))

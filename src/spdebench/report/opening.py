@@ -267,12 +267,12 @@ def _next_to_mark(axes: Axes, dot: Dot, palette: Palette, taken: Sequence[Any]) 
     return box
 
 
-def _column(axes: Axes, found: Sequence[Dot], gap: float = 15.0) -> list[tuple[Dot, float]]:
-    """Heights (in data) of the names of the column: near their dots, in their order, ``gap`` points apart."""
+def _column(axes: Axes, found: Sequence[Dot]) -> list[tuple[Dot, float]]:
+    """Heights (in data) of the names of the column: near their dots, in their order, 15 points apart."""
     if not found:
         return []
     figure: Any = axes.figure
-    step = gap * figure.dpi / 72
+    step = 15.0 * figure.dpi / 72
     order = sorted(found, key=lambda d: d.error)
     wanted = [float(axes.transData.transform((1.0, d.error))[1]) for d in order]
     for k in range(1, len(wanted)):

@@ -52,9 +52,9 @@ class LawRowSpec(ReferenceSpec):
 class FurtherMembers(MembersInBlocks):
     """Members first, .., first + m - 1 of the true law of each sample of a part; their mean is kept."""
 
-    def __init__(self, part: Part, first: int, members: int = TEST_MEMBERS, device: str = "cpu") -> None:
+    def __init__(self, part: Part, first: int, device: str = "cpu") -> None:
         self.part, self.first, self.device = part, first, device
-        self.shape = (len(part), members, *part.shape)
+        self.shape = (len(part), TEST_MEMBERS, *part.shape)
         self.mean = torch.zeros((len(part), *part.shape))
 
     def read(self, inputs: slice) -> Tensor:
@@ -67,10 +67,10 @@ class FurtherMembers(MembersInBlocks):
 class ExactMembers(MembersInBlocks):
     """Draws of the exact Gaussian law of a linear equation for each sample of a part."""
 
-    def __init__(self, part: Part, members: int = TEST_MEMBERS) -> None:
+    def __init__(self, part: Part) -> None:
         data = part.datasets[0].spec
         self.part, self.seed, self.law = part, data.seed, GaussianLaw(data.equation, data.seen or 0)
-        self.shape = (len(part), members, *part.shape)
+        self.shape = (len(part), TEST_MEMBERS, *part.shape)
 
     def read(self, inputs: slice) -> Tensor:
         return self.part.thinned(self.law.draw(self.seed, self.part.rows[0][inputs].tolist(), self.shape[1]))

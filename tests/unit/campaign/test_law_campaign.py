@@ -11,7 +11,6 @@ import numpy as np
 import pytest
 import torch
 
-from spdebench.campaign import plan
 from spdebench.campaign.one_run import Places
 from spdebench.campaign.run import fill_missing
 from spdebench.errors import UserError
@@ -28,6 +27,7 @@ from spdebench.report.site.render import Templates
 from spdebench.report.site.runs import run_pages
 from spdebench.training import open_run
 from spdebench.training.law_rows import CONDITIONAL_MEAN, INDEPENDENT_LAW
+from tiny_tables import places, todo
 
 WHOLE = data("phi41", points=16, frames=5, steps=5, truncation=8, sigma=1.0, kappa=0.1, n=60)
 PART = dataclasses.replace(WHOLE, seen=2, members=6)
@@ -59,10 +59,10 @@ def tiny_laws() -> Table:
 def made(tmp_path_factory) -> Places:
     torch.set_num_threads(1)
     folder = tmp_path_factory.mktemp("laws")
-    places = Places(str(folder / "data"), str(folder / "runs"), str(folder / "results"))
-    outcomes = fill_missing(plan.jobs(tiny_laws().cells(1), {}, places.runs), places)
+    where = places(folder)
+    outcomes = fill_missing(todo(tiny_laws().cells(1), where), where)
     assert {o.state for o in outcomes} == {"added"}, [o.message for o in outcomes]
-    return places
+    return where
 
 
 def test_every_number_of_a_table_of_laws_is_made(made):

@@ -14,22 +14,13 @@ from spdebench.campaign import needs as needs_module
 from spdebench.campaign import one_run, plan, portable, schedule
 from spdebench.campaign.deadline import Deadline
 from spdebench.campaign.needs import Needs, RunSettings
-from spdebench.campaign.one_run import Places
 from spdebench.campaign.run import fill_missing
 from spdebench.campaign.selection import matching
 from spdebench.campaign.sharing import slowdown
 from spdebench.errors import UserError
 from spdebench.records import store
 from spdebench.training import Fit, Paused
-from tiny_tables import tiny_table
-
-
-def places(folder) -> Places:
-    return Places(str(folder / "data"), str(folder / "runs"), str(folder / "results"))
-
-
-def todo(cells, where: Places) -> list[plan.Job]:
-    return plan.jobs(cells, store.read(where.results), where.runs)
+from tiny_tables import places, tiny_table, todo
 
 
 @pytest.fixture(scope="module")

@@ -23,14 +23,14 @@ from spdebench.data.generation_status import unfinished_datasets
 from spdebench.errors import UserError
 from spdebench.paper import catalogue
 from spdebench.records import store as records
-from tiny_tables import tiny_table
+from tiny_tables import places, tiny_table, todo
 
 CAMPAIGN = Campaign(tables=("tiny",), seeds=1, only="mean,deeponet")
 
 
 @pytest.fixture
 def where(tmp_path) -> Places:
-    return Places(str(tmp_path / "data"), str(tmp_path / "runs"), str(tmp_path / "results"))
+    return places(tmp_path)
 
 
 def look(where: Places):
@@ -39,8 +39,7 @@ def look(where: Places):
 
 def go(where: Places, only: str):
     cells = Campaign(tables=("tiny",), seeds=1, only=only).cells(lambda name: tiny_table())
-    jobs = plan.jobs(cells, records.read(where.results), where.runs)
-    return fill_missing(jobs, where, campaign=CAMPAIGN)
+    return fill_missing(todo(cells, where), where, campaign=CAMPAIGN)
 
 
 def test_done_failed_left_and_the_reason_goes_with_the_failure(where, monkeypatch, capsys):

@@ -17,7 +17,6 @@ from spdebench import engines
 from spdebench.campaign import one_run, plan, portable, run
 from spdebench.campaign.deadline import FOREVER, Deadline
 from spdebench.campaign.needs import RunSettings
-from spdebench.campaign.one_run import Places
 from spdebench.campaign.run import fill_missing
 from spdebench.campaign.selection import matching
 from spdebench.data import generate, open_dataset
@@ -27,17 +26,9 @@ from spdebench.records import store as records
 from spdebench.records.times import share_times
 from spdebench.training import Diverged, Fit, checkpoints
 from spdebench.version import made_with
-from tiny_tables import made_up, tiny_table
+from tiny_tables import made_up, places, tiny_table, todo
 
 making = importlib.import_module("spdebench.data.generate")  # the module, which its function hides
-
-
-def places(folder) -> Places:
-    return Places(str(folder / "data"), str(folder / "runs"), str(folder / "results"))
-
-
-def todo(cells, where: Places) -> list[plan.Job]:
-    return plan.jobs(cells, records.read(where.results), where.runs)
 
 
 @pytest.fixture(scope="module")

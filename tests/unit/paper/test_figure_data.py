@@ -22,15 +22,7 @@ from spdebench.records.fields import FieldData, PackedFields
 from spdebench.training import open_run
 from spdebench.training.folder import checkpoint_file
 from tiny_figures import tiny_evolution, tiny_losses, tiny_moments
-from tiny_tables import made_up
-
-
-def places(folder) -> Places:
-    return Places(str(folder / "data"), str(folder / "runs"), str(folder / "results"))
-
-
-def todo(cells, where: Places) -> list[plan.Job]:
-    return plan.jobs(cells, records.read(where.results), where.runs)
+from tiny_tables import made_up, places, todo
 
 
 @pytest.fixture(scope="module")

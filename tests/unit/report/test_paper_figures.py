@@ -10,8 +10,6 @@ import numpy as np
 import pytest
 import torch
 
-from spdebench.campaign import plan
-from spdebench.campaign.one_run import Places
 from spdebench.campaign.run import fill_missing
 from spdebench.cli.main import main
 from spdebench.data import open_dataset
@@ -30,6 +28,7 @@ from spdebench.report.site.paper import table_pages
 from spdebench.report.site.render import Templates
 from spdebench.training import open_run, part_for
 from tiny_figures import tiny_evolution, tiny_losses, tiny_moments, tiny_radar
+from tiny_tables import places, todo
 
 TINY = {t.name: t for t in (tiny_radar(), tiny_moments(), tiny_losses(), tiny_evolution())}
 SEEDS = 2
@@ -40,9 +39,9 @@ def made(tmp_path_factory) -> Path:
     """All runs of the four figures, made once."""
     torch.set_num_threads(1)
     folder = tmp_path_factory.mktemp("figures")
-    where = Places(str(folder / "data"), str(folder / "runs"), str(folder / "results"))
+    where = places(folder)
     cells = [cell for each in TINY.values() for cell in each.cells(SEEDS)]
-    outcomes = fill_missing(plan.jobs(cells, {}, where.runs), where)
+    outcomes = fill_missing(todo(cells, where), where)
     assert {o.state for o in outcomes} == {"added"}, [o.message for o in outcomes]
     return folder
 

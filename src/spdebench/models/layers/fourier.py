@@ -52,7 +52,6 @@ class FourierTrunk(nn.Module):
         modes: tuple[int, ...],
         *,
         padding: int = 6,
-        decoder: int = 128,
         published: bool = False,
         lengths: tuple[int, ...] | None = None,
     ) -> None:
@@ -63,7 +62,7 @@ class FourierTrunk(nn.Module):
         self.fourier = FourierTransform(kept, padded)
         self.spectral = nn.ModuleList(SpectralWeights(kept, width, published=published) for _ in range(layers))
         self.local = nn.ModuleList(TallLinear(width, width) for _ in range(layers))
-        self.decode = MLP(width, decoder, 1)
+        self.decode = MLP(width, 128, 1)
 
     @staticmethod
     def largest_modes(setting: Setting) -> tuple[int, ...]:

@@ -251,9 +251,9 @@ def path_errors(stepper: Stepper, paths: Paths, *, replace: bool) -> Tensor:
     return errors[size > 0]
 
 
-def held_out(paths: Paths, share: float = 0.25) -> tuple[Paths, Paths]:
-    """Split one set of paths into training and validation paths; the latter are the last ``share`` of them."""
-    count = max(1, int(share * len(paths)))
+def held_out(paths: Paths) -> tuple[Paths, Paths]:
+    """Split one set of paths into training and validation paths; the latter are the last quarter of them."""
+    count = max(1, len(paths) // 4)
     if len(paths) < 2:
         return paths, paths
     return Paths(paths.u[:-count], paths.dw[:-count]), Paths(paths.u[-count:], paths.dw[-count:])

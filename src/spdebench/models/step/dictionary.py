@@ -71,7 +71,7 @@ def product(*fields: str) -> Term:
 
 
 # --- groups of terms -----------------------------------------------------------------------------------------------
-def group(name: str, dim: int, u: str = "u", w: str = "w") -> list[Term]:
+def group(name: str, dim: int) -> list[Term]:
     """The terms of one group, in the field u and the increment w.
 
     powers     u^2, u^3;  noise  u dw, u^2 dw;  high  u^4, u^5, u^6
@@ -80,7 +80,7 @@ def group(name: str, dim: int, u: str = "u", w: str = "w") -> list[Term]:
     means      u mean(u), u mean(u)^2, u mean(u^2)
     time       t u, t^2 u
     """
-    axes = AXES[:dim]
+    u, w, axes = "u", "w", AXES[:dim]
     if name == "powers":
         return [product(u, u), product(u, u, u)]
     if name == "noise":

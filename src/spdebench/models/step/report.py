@@ -31,6 +31,8 @@ if TYPE_CHECKING:
 
 GROUPS, DRAWS, SHOWN = 20, 200, 65
 """Groups of samples and draws of the bootstrap, and the most modes that a report shows."""
+TABLE_MODES = (0, 1, 2, 4, 8, 16, 32)
+"""The modes that have a row in the tables."""
 MOST_ENTRIES = 1 << 24
 """The most values of basis functions that are computed for the exact standard deviations."""
 
@@ -131,7 +133,7 @@ def residual_deviations(setting: Setting) -> Tensor | None:
     return equation.sigma * (gain * unseen.power(grid) * interval * total).sqrt()
 
 
-def residual_table(model: StepModel, modes: tuple[int, ...] = (0, 1, 2, 4, 8, 16, 32)) -> list[dict[str, Any]]:
+def residual_table(model: StepModel) -> list[dict[str, Any]]:
     """One row for each mode: standard deviation of the residual, and that of the solver's unseen noise."""
     grid = model.setting.grid
     places = shown_modes(grid)
@@ -144,7 +146,7 @@ def residual_table(model: StepModel, modes: tuple[int, ...] = (0, 1, 2, 4, 8, 16
             "generator": "-" if exact is None else _number(exact.flatten()[place]),
         }
         for place, k in zip(places.tolist(), numbers.tolist(), strict=True)
-        if k in modes
+        if k in TABLE_MODES
     ]
 
 
@@ -154,7 +156,7 @@ def shifts_in_words(velocity: Sequence[float]) -> list[str]:
     return [f"{a:.4g} <u> {'-' if b < 0 else '+'} {abs(b):.4g} <dw> along {axis}" for a, b, axis in pairs]
 
 
-def table(model: StepModel, modes: tuple[int, ...] = (0, 1, 2, 4, 8, 16, 32)) -> list[dict[str, Any]]:
+def table(model: StepModel) -> list[dict[str, Any]]:
     """One row for each term and mode: value, interval, and the generator's value if there is one."""
     grid = model.setting.grid
     places = shown_modes(grid)
@@ -164,7 +166,7 @@ def table(model: StepModel, modes: tuple[int, ...] = (0, 1, 2, 4, 8, 16, 32)) ->
     for name, weights in model.coefficients().items():
         flat = weights.flatten().cpu()
         for i, (place, k) in enumerate(zip(places.tolist(), numbers.tolist(), strict=True)):
-            if k not in modes:
+            if k not in TABLE_MODES:
                 continue
             low, high = intervals[name][:, i].cpu()
             exact = known[name].flatten()[place] if name in known else None

@@ -144,15 +144,15 @@ class Ranks:
     title: str
 
 
-def rank_band(total: int, bins: int, sure: float = SURE) -> tuple[int, int]:
+def rank_band(total: int, bins: int) -> tuple[int, int]:
     """The central interval of the binomial law of ``total`` draws with probability 1/bins.
 
-    If all ranks are equally likely, the count of a bin is in it with a probability of at least ``sure``.
+    If all ranks are equally likely, the count of a bin is in it with a probability of at least `SURE`.
     """
     p = 1 / bins
     masses = np.array([math.comb(total, k) * p**k * (1 - p) ** (total - k) for k in range(total + 1)])
     cumulative = np.cumsum(masses)
-    tail = (1 - sure) / 2
+    tail = (1 - SURE) / 2
     low = int(np.searchsorted(cumulative, tail, side="right"))
     high = int(np.searchsorted(cumulative, 1 - tail, side="left"))
     return low, high

@@ -60,10 +60,10 @@ def not_shown(names: Iterable[str]) -> str:
     return f"  No complete runs yet: {plain(found, 400)}." if found else ""
 
 
-def lacking(entries: Iterable[Entry], shown: int = 3) -> Missing:
+def lacking(entries: Iterable[Entry]) -> Missing:
     """The entries that a figure cannot show, with the commands that make their runs; the same row is named once."""
     found: dict[str, dict[str, None]] = {}
     for entry in entries:
         name = ", ".join(word for word in (entry.cell.group, entry.cell.row) if word)
         found.setdefault(entry.command, {})[name] = None
-    return tuple((first_few(names, shown), command) for command, names in found.items())
+    return tuple((first_few(names, 3), command) for command, names in found.items())
