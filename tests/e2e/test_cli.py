@@ -14,6 +14,8 @@ import pytest
 
 import spdebench as sb
 from command_line import call
+from spdebench.cli.train import one_dataset
+from spdebench.errors import UserError
 
 TINY = ["points=16", "truncation=8", "steps=10", "frames=10"]
 
@@ -136,6 +138,18 @@ def test_commands_for_files_take_several_or_say_how_to_choose(dataset, tmp_path,
         assert "one run has one dataset, 2 were given: choose one" in capsys.readouterr().err
     assert call("predict", "run", *files) == 2
     assert "takes one dataset file: choose one of them" in capsys.readouterr().err
+
+
+def test_a_pattern_may_also_match_the_file_of_members_of_a_dataset():
+    members, samples = (
+        "data/phi41-seen8-0a-members64-1b.parquet",
+        "data/phi41-seen8-0a.parquet",
+    )
+    assert one_dataset(Path(members), [samples, "seen=8"]) == (Path(samples), ["seen=8"])
+    assert one_dataset(Path(samples), [members]) == (Path(samples), [])
+    assert one_dataset(Path(members), ["seen=8"]) == (Path(members), ["seen=8"])  # refused later, with a reason
+    with pytest.raises(UserError, match=r"2 were given: choose one, such as data/phi41-seen8-0a.parquet"):
+        one_dataset(Path(members), [samples, "data/kpz.parquet"])
 
 
 def test_dry_run_makes_nothing(tmp_path, capsys):

@@ -37,7 +37,8 @@ def sweep(
     from spdebench.training.overrides import alternatives, as_arguments, sort_overrides
     from spdebench.training.sweep import sweep as search
 
-    choices = alternatives(model, spec.parse_overrides(one_dataset(data, overrides)))
+    data, words = one_dataset(data, overrides)
+    choices = alternatives(model, spec.parse_overrides(words))
     fixed = {key: values[0] for key, values in choices.items() if len(values) == 1}
     open_ = {key: values for key, values in choices.items() if len(values) > 1}
     if not open_:

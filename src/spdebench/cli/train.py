@@ -62,7 +62,8 @@ def train(
     from spdebench.training.identity import identify
     from spdebench.training.overrides import sort_overrides
 
-    request = sort_overrides(model, spec.parse_overrides(one_dataset(data, overrides)))
+    data, words = one_dataset(data, overrides)
+    request = sort_overrides(model, spec.parse_overrides(words))
     task = make_task(data, inputs, mix, request)
     planned = identify(model, task, request.config, request.options)
     finished_before = (out / planned.name / "record.json").exists()
@@ -88,15 +89,20 @@ def train(
         _print_result(run, data, finished_before)
 
 
-def one_dataset(data: Path, words: list[str] | None) -> list[str]:
-    """The ``key=value`` words; further files among them are an error that says how to choose."""
-    files = [word for word in words or [] if word.endswith(".parquet") and "=" not in word]
-    if files:
+def one_dataset(data: Path, words: list[str] | None) -> tuple[Path, list[str]]:
+    """The dataset and the ``key=value`` words; several datasets are an error that says how to choose.
+
+    A pattern such as ``data/phi41-*.parquet`` also matches the file of members next to a dataset, which is left out.
+    """
+    further = [word for word in words or [] if word.endswith(".parquet") and "=" not in word]
+    files = [data, *map(Path, further)]
+    samples = [file for file in files if file.with_name(f"{file.name.partition('-members')[0]}.parquet") not in files]
+    if len(samples) > 1:
         raise UserError(
-            f"one run has one dataset, {1 + len(files)} were given: choose one, such as {data}; "
-            f"a mixture of files is {data} --mix {files[0]}"
+            f"one run has one dataset, {len(samples)} were given: choose one, such as {samples[0]}; "
+            f"a mixture of files is {samples[0]} --mix {samples[1]}"
         )
-    return words or []
+    return samples[0], [word for word in words or [] if word not in further]
 
 
 def make_task(data: Path, inputs: str, mix: list[Path] | None, request: Overrides) -> Task:
