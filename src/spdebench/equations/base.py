@@ -4,9 +4,10 @@
     d u_t = (L u + F(u)) dt + sigma G(u) dW         (order 2)
 
 An equation file opens with its formula and declares one class; declaring the class registers it. It names one scheme
-for each edition. Edition ``paper`` has the grid, step and scheme of the paper's text. Edition ``converged`` solves the
-same equation with the same realisation of the noise, constant in time on each stored interval (or an impulse, where the
-equation says so), on a grid that resolves J and with enough sub-steps that the stored solution no longer changes.
+for each edition. Edition ``paper`` has the grid, step and scheme of the paper's text, or similar ones if the equation
+is not in the paper. Edition ``converged`` solves the same equation with the same realisation of the noise, constant in
+time on each stored interval (or an impulse, where the equation says so), on a grid that resolves J and with enough
+sub-steps that the stored solution no longer changes.
 """
 
 from __future__ import annotations

@@ -37,8 +37,9 @@ class NSE(Equation, name="nse"):
     mode that the 16 x 16 stored points resolve, is 0.002 of the largest, and modes beyond |k| = 12 are negligible for
     any J; with the second, most of the noise is in modes that the stored points do not resolve. The paper's
     k_i = -J/2+1..J/2 leave an edge vector k without its partner -k; the real part of that sum, which we use, gives such
-    a k half its eigenvalue and (J/2, -J/2) none, so that Var dW/dt is the paper's sum of lambda_k. With Dirichlet data
-    sin(pi k x), k_i = 1..J, has the eigenvalue of its wave number, that is of k/2: the same function of the Laplacian.
+    a k half its eigenvalue and (J/2, -J/2) none, so that Var dW/dt is the paper's sum of lambda_k over k != 0. With
+    Dirichlet data sin(pi k x), k_i = 1..J, has the eigenvalue of its wave number, that is of k/2: the same function of
+    the Laplacian.
 
     Initial vorticity: with kappa = 0 all samples and seeds start from omega*, one draw of
     N(0, scale (-Laplacian + 9)^-3); with kappa > 0 from omega* + kappa omega_0 with another draw omega_0 for each

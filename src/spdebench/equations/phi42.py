@@ -27,7 +27,7 @@ class Phi42(Equation, name="phi42"):
     X^3 - 3 a X. Paper, Tables 1 and 2: sigma 0.1, J = 2, 8, 32, 64, 128, 32 x 32 points, 250 steps; |k_i| <= J/2.
 
     a(t) by ``renormalisation``:
-      none   0, the bare equation by the same scheme: what differs from the others is the counter-term alone.
+      none   0: no renormalisation. The scheme is the same, so that only the counter-term differs.
       paper  sigma^2 (t + sum_{0 < |k| <= J} (1 - e^{-2 l t})/(2 l)), l = 4 pi^2 |k|^2: the paper's Algorithm 1. Its
              ball |k| <= J has more modes than the noise.
       exact  E X^2 of the modes, grid and scheme in use, aliasing included.

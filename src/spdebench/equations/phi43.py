@@ -33,7 +33,7 @@ class Phi43(Equation, name="phi43"):
     C(t) by ``renormalisation``:
       none   0.
       paper  3 sigma^2 C_0(t) - 9 sigma^4 C_1(t), X(0) = 0, without the zero mode, with the aliasing terms.
-      exact  3 E X^2 - 9 sigma^4 C_1(t), E X^2 of the scheme in use and its modes, the zero mode as the noise has it.
+      exact  3 E X^2 - 9 sigma^4 C_1(t), E X^2 of the scheme and the modes in use, the zero mode included.
 
     Edition ``paper``: IMEX (linearly implicit) Euler. Edition ``converged``: the lattice is the model, so its points
     and modes stay; its stochastic differential equations are resolved in time by ETDRK4, noise constant on each stored
