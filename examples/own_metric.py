@@ -1,6 +1,6 @@
 """How to add a metric: the error of the largest value of a sample. It needs one class in one file.
 
-On the command line:  spdebench --with examples/own_metric.py evaluate PREDICTION --truth DATA --metrics rel_l2,peak
+On the command line:  spdebench --with examples/own_metric.py evaluate RUN --truth DATA --metrics rel_l2,peak
 """
 
 from __future__ import annotations

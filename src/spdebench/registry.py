@@ -11,6 +11,7 @@ import os
 import re
 import shlex
 import sys
+import traceback
 from collections.abc import Callable, Iterator, Sequence
 from importlib import metadata
 from pathlib import Path
@@ -26,6 +27,11 @@ FILES = "SPDEBENCH_WITH"
 
 WITH: list[str] = []
 """The files of `--with` as the user typed them."""
+
+_PREFIX = "spdebench_with_"
+_FILES: dict[str, tuple[Path, str]] = {}
+"""Module of a `--with` file -> its path and the first digits of its SHA-256."""
+_declared = 0  # how many things other packages and `--with` files have declared in this process
 
 
 def command(words: str) -> str:
@@ -59,7 +65,7 @@ def _listed(text: str) -> list[str]:
 
 def _module_name(path: Path) -> str:
     """``spdebench_with_STEM``, followed by a hash of the path if another file with this stem is loaded."""
-    name = f"spdebench_with_{path.stem}"
+    name = f"{_PREFIX}{path.stem}"
     taken = sys.modules.get(name)
     if taken is None or getattr(taken, "__file__", None) == str(path):
         return name
@@ -78,14 +84,46 @@ def _run_file(path: Path) -> None:
         raise UserError(f"{path.name} is not a Python file; --with takes one that declares classes")
     module = importlib.util.module_from_spec(spec)
     sys.modules[name] = module
+    _FILES[name] = path, hashlib.sha256(path.read_bytes()).hexdigest()[:10]
+    before = _declared
     try:
         spec.loader.exec_module(module)
+        if _declared == before:
+            raise UserError(
+                f"{path.name} declares nothing: a class is declared by its name, as in class Fisher(Equation, "
+                f"name='fisher'), and a table by register_table(...)"
+            )
     except UserError:
         del sys.modules[name]
         raise
     except Exception as error:
         del sys.modules[name]
-        raise UserError(f"{path.name} cannot be run: {type(error).__name__}: {error}") from error
+        where = mistake_in_file(error) or f"{path.name}: {_told(error)}"  # a mistake of syntax names its line
+        raise UserError(f"--with {where}") from error
+
+
+def source(item: object) -> str:
+    """The version of the `--with` file that declares a class, ``1a2b3c4d5e of mine.py``; empty for other classes."""
+    if item.__module__ not in _FILES:
+        return ""
+    path, digest = _FILES[item.__module__]
+    return f"{digest} of {path.name}"
+
+
+def mistake_in_file(error: BaseException) -> str:
+    """One line with the place of an error that was raised in or below a `--with` file; empty for other errors.
+
+    The text of the traceback is searched, because that of a worker process arrives as text.
+    """
+    files = {str(path) for path, _ in _FILES.values()}
+    places = re.findall(r'File "(.+?)", line (\d+)', "".join(traceback.format_exception(error)))
+    own = [(Path(file).name, line) for file, line in places if file in files]
+    return f"{own[-1][0]}, line {own[-1][1]}: {_told(error)}" if own else ""
+
+
+def _told(error: BaseException) -> str:
+    """The kind of an error and its message."""
+    return f"{type(error).__name__}: {error}".removesuffix(": ")
 
 
 def _signature(function: Any) -> str:
@@ -115,6 +153,8 @@ class Declarations(Generic[T]):
         if old is not None and _origin(old) != _origin(item):
             raise UserError(f"{self.kind} '{name}' is declared twice: by {old.__module__} and by {item.__module__}")
         self._items[name] = item
+        global _declared
+        _declared += not _is_of_this_package(item)
 
     def _load(self) -> None:
         """Declare everything, once: this package's own, those of entry points, and those of `--with` files."""
@@ -148,6 +188,16 @@ class Registry(Declarations[type[T]], Generic[T]):
     def __iter__(self) -> Iterator[str]:
         self._load()
         return iter(sorted(self._items))
+
+
+def _is_of_this_package(item: object) -> bool:
+    """Whether this package declares a thing: a class by its module, any other thing by the code that declares it."""
+    if isinstance(item, type):
+        return item.__module__.partition(".")[0] == "spdebench"
+    frame = inspect.currentframe()
+    while frame is not None and frame.f_globals.get("__name__", "").partition(".")[0] == "spdebench":
+        frame = frame.f_back
+    return frame is not None and frame.f_globals.get("__name__", "").partition(".")[0] == "importlib"
 
 
 def _origin(item: object) -> object:

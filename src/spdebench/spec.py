@@ -145,10 +145,26 @@ def build(cls: type[T], values: Mapping[str, Any], label: str, *, stored: bool =
     else:
         named = current_names(full_names(cls, values, label), renamed(cls), label)
     known = fields_of(cls)
+    _check_declared(cls, label)
     for key in named:
         if key not in known:
             raise unknown(f"key of {label}", str(key), known)
+    if lacking := [key for key in _without_default(cls) if key not in named]:
+        raise UserError(f"{label}: {lacking[0]} has no value; give {lacking[0]}=VALUE, or a default in the class")
     return cls(**{key: decode(value, known[key], f"{label}: {key}") for key, value in named.items()})
+
+
+def _check_declared(cls: Any, label: str) -> None:
+    """Refuse a class whose fields are ignored because it is not a dataclass, although its parent is one."""
+    own = cls.__dict__
+    if "__dataclass_params__" not in own and any(name in own for name in own.get("__annotations__", ())):
+        raise UserError(f"{label}: write @dataclass(frozen=True, kw_only=True) above class {cls.__name__}")
+
+
+def _without_default(cls: Any) -> tuple[str, ...]:
+    """The fields that must be given."""
+    missing = dataclasses.MISSING
+    return tuple(f.name for f in dataclasses.fields(cls) if f.init and f.default is f.default_factory is missing)
 
 
 def _from_file(cls: type, values: Mapping[str, Any], label: str) -> dict[str, Any]:

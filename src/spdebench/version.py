@@ -38,8 +38,11 @@ def commit() -> str | None:
         return None
 
 
-def made_with(device: str) -> dict[str, str]:
-    """Versions, machine and device, on which the last bits of data may depend in addition to their spec."""
+def made_with(device: str, source: str = "") -> dict[str, str]:
+    """Versions, machine and device, on which the last bits of data may depend in addition to their spec.
+
+    ``source`` is the version of the user's own file that declares the equation (`registry.source`), if there is one.
+    """
     import torch  # slow to import
 
     made = {
@@ -49,6 +52,7 @@ def made_with(device: str) -> dict[str, str]:
         "machine": platform.machine(),
         "cpu": torch.backends.cpu.get_cpu_capability(),
         "device": torch.device(device).type,
+        "source": source,
     }
     return {key: value for key, value in made.items() if value}
 

@@ -48,7 +48,11 @@ def test_what_predict_suggests_scores_the_test_part(run, data, capsys):
     assert np.load("prediction.npy").shape[0] == 6
     assert hint.startswith("next: spdebench evaluate ")
     assert call("evaluate", "prediction.npy", "--truth", data) == 2
-    assert "has 6 samples and" in (err := capsys.readouterr().err) and "(--run RUN)" in err
+    assert "has 6 samples and" in (err := capsys.readouterr().err) and "(--run RUN)" in err and "(--part test)" in err
+    assert call("evaluate", "prediction.npy", "--truth", data, "--part", "test", "--json") == 0  # no run is needed
+    assert scores(capsys)[1]["rel_l2"] == pytest.approx(run.scores["rel_l2"].value, rel=1e-6)
+    assert call("evaluate", "prediction.npy", "--truth", data, "--part", "all") == 2
+    assert "without it: train, val, test" in capsys.readouterr().err
     assert call(*shlex.split(hint)[2:], "--json") == 0
     found, values = scores(capsys)
     assert found["part"] == "test" and found["n"] == 6

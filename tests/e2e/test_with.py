@@ -70,9 +70,16 @@ def test_words():
         with_first(["train", "--with"])
 
 
-DECLARES = (
-    "import os\nfrom spdebench.metrics import Metric\nos.environ['TIMES'] = os.environ.get('TIMES', '') + '{0}'\n"
-)
+DECLARES = """
+import os
+from spdebench.registry import Registry
+
+class Thing:
+    pass
+
+Registry("thing", "things", lambda: None).add("thing", Thing)
+os.environ["TIMES"] = os.environ.get("TIMES", "") + "{0}"
+"""
 
 
 def test_a_colon_in_a_path_and_two_files_of_one_stem(tmp_path, monkeypatch):

@@ -53,7 +53,7 @@ def test_a_file_of_ones_own_is_found_by_the_command_and_its_workers(tmp_path):
     assert list(tmp_path.glob("nagumo-*.parquet"))
 
 
-@pytest.mark.parametrize(("text", "message"), [(None, "no such file"), ("1/0", "cannot be run: ZeroDivisionError")])
+@pytest.mark.parametrize(("text", "message"), [(None, "no such file"), ("1/0", "line 1: ZeroDivisionError")])
 def test_a_bad_file_is_one_line(tmp_path, text, message):
     path = tmp_path / "mine.py"
     if text:

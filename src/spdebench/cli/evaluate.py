@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from spdebench.cli.output import ChosenPart, Device, Json, print_json, print_table
+from spdebench.cli.output import Device, Json, print_json, print_table
 from spdebench.errors import UserError, one_line
 from spdebench.files import plain_name
 
@@ -32,7 +32,13 @@ def evaluate(
         Path | None,
         typer.Option(help="The run that made the prediction; its split determines which samples were predicted."),
     ] = None,
-    part: ChosenPart = "",
+    part: Annotated[
+        str,
+        typer.Option(
+            help="The part that was predicted: train, val or test of the default split; with a run also unseen or all "
+            "(by default samples that the run has not seen)."
+        ),
+    ] = "",
     rows: Annotated[str, typer.Option(help="Samples of the truth that were predicted, START:STOP.")] = "",
     metrics: Annotated[str, typer.Option(help="paper, default, all, or names with commas.")] = "default",
     no_t0: Annotated[bool, typer.Option("--no-t0", help="The prediction lacks the frame at t=0.")] = False,
@@ -70,13 +76,11 @@ def evaluate(
         raise UserError("--device is for a run's folder, which predicts; a prediction is scored on the processor")
     if truth is None:
         raise UserError("a prediction needs the dataset with the true u: --truth FILE")
-    if run is not None:
+    if run is not None or part:
         if no_t0 or floors:
-            raise UserError("--no-t0 and --floors cannot be combined with --run")
-        _of_prediction_by_run(prediction, truth, open_run(run), part, rows, chosen, as_json)
+            raise UserError("--no-t0 and --floors cannot be combined with --run or --part")
+        _of_predicted_part(prediction, truth, open_run(run) if run else None, part, rows, chosen, as_json)
         return
-    if part:
-        raise UserError("--part needs the run that made the prediction, which defines the split: add --run FOLDER")
     _of_prediction(prediction, truth, rows, chosen, no_t0, floors, as_json)
 
 
@@ -94,8 +98,9 @@ def _of_prediction(
     predicted, true = read_prediction(prediction, dataset, rows, has_t0=not no_t0)
     if predicted.ndim == true.ndim and len(predicted) != len(true):
         raise UserError(
-            f"{prediction} has {len(predicted)} samples and {truth} {len(true)}; say which were predicted, by the run "
-            f"that predicted them (--run RUN) or by their rows (--rows START:STOP)"
+            f"{prediction} has {len(predicted)} samples and {truth} {len(true)}; say which were predicted: the "
+            f"test part of sb.Task(FILE) (--part test), samples that a run has predicted (--run RUN), or rows "
+            f"(--rows START:STOP)"
         )
     times = dataset.times[1:] if no_t0 else dataset.times
     scores = score(predicted, true, dataset.grid, metrics=metrics, has_t0=not no_t0, times=times)
@@ -116,20 +121,33 @@ def _of_prediction(
     _print(what, f"rows {start}:{stop} of {truth}", _rows(scores), scores.skipped, js, table)
 
 
-def _of_prediction_by_run(
-    file: Path, truth: Path, run: Run, name: str, rows: str, metrics: str | list[str], js: bool
+def _of_predicted_part(
+    file: Path, truth: Path, run: Run | None, name: str, rows: str, metrics: str | list[str], js: bool
 ) -> None:
-    """Print the scores of what ``spdebench predict`` wrote for a part of a dataset."""
+    """Print the scores of a prediction for a part of a dataset: that of a run, or of the default task without a run."""
     from spdebench.data import open_dataset
     from spdebench.data.predictions import parse_rows, read_array
     from spdebench.metrics import evaluate as score
+    from spdebench.tasks import Part, Task
+    from spdebench.tasks.split import PARTS
     from spdebench.training.held_out import describe, run_part
     from spdebench.training.members import score_law
 
     dataset = open_dataset(truth)
-    part = run_part(run, dataset, name, parse_rows(rows, len(dataset)) if rows else None)
     if file.suffix == ".parquet":
-        raise UserError("--run is for a .npy file from 'spdebench predict', not for a dataset")
+        raise UserError("--run and --part are for a .npy file, as 'spdebench predict' writes it, not for a dataset")
+    if run is None:
+        if name not in PARTS:
+            raise UserError(
+                f"--part {name} needs the run that made the prediction (--run RUN); without it: {', '.join(PARTS)}"
+            )
+        if rows:
+            raise UserError("give --part or --rows, not both; with --run both may be given")
+        part: Part = getattr(Task(dataset), name)
+        said = f"{name} part of the default split, {len(part)} of {len(dataset)} samples"
+    else:
+        part = run_part(run, dataset, name, parse_rows(rows, len(dataset)) if rows else None)
+        said = describe(part)
     array = read_array(file, 16 * part.u.numel())
     if array.ndim == 3 + part.grid.dim:
         law = score_law(part, array)
@@ -137,8 +155,8 @@ def _of_prediction_by_run(
         scores = law if isinstance(metrics, str) else replace(law, scores={name: law[name] for name in metrics})
     else:
         scores = score(array, part.u, part.grid, metrics=metrics, times=part.times)
-    what = {"prediction": str(file), "run": run.name, "part": part.name, "n": len(part)}
-    _print(what, describe(part), _rows(scores), scores.skipped, js)
+    what = {"prediction": str(file), "run": run and run.name, "part": part.name, "n": len(part)}
+    _print(what, said, _rows(scores), scores.skipped, js)
 
 
 # --- a run --------------------------------------------------------------------------------------------------------

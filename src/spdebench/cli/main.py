@@ -36,7 +36,7 @@ from spdebench.cli import (
 from spdebench.engines import is_out_of_memory, keep_freed_memory
 from spdebench.errors import AliasingWarning, DamagedWarning, NoiseWarning, RenamedWarning, UserError, one_line
 from spdebench.interrupts import exit_code
-from spdebench.registry import WITH, extend
+from spdebench.registry import WITH, extend, mistake_in_file
 from spdebench.version import __version__
 
 app = typer.Typer(
@@ -120,6 +120,8 @@ def main(arguments: list[str] | None = None) -> None:
             interrupted()
         if is_out_of_memory(error):
             _fail("out of memory; use a smaller --chunk or batch_size, or fewer --workers")
+        if mistake := mistake_in_file(error):
+            _fail(one_line(mistake))
         raise
     if code == 130:  # the parser has caught Ctrl-C itself
         interrupted()

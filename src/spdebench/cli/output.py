@@ -29,7 +29,7 @@ Engine = Annotated[
 ]
 Force = Annotated[
     bool,
-    typer.Option("--force", help="Continue work that another version or device has begun; the result names both."),
+    typer.Option("--force", help="Keep or continue work of another version or device; the result names both."),
 ]
 ChosenPart = Annotated[
     str,

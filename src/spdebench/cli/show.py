@@ -109,7 +109,9 @@ def show(
     if as_json:
         print_json(facts)
         return
-    typer.echo(f"{chosen.title}: {chosen.formula}\n\n{inspect.getdoc(type(chosen))}\n")
+    described = inspect.getdoc(type(chosen)) or chosen.formula
+    heading = chosen.title if described.startswith(chosen.formula) else f"{chosen.title}: {chosen.formula}"
+    typer.echo(f"{heading}\n\n{described}\n")
     for title in ("fields", "derived", "constants"):
         if facts[title]:
             typer.echo(title)
@@ -193,7 +195,7 @@ def _show_model(name: str, overrides: list[str], as_json: bool) -> None:
         print_table([_count_row(row) for row in facts["counts"]])
         typer.echo("\nsettings: those of the default dataset of each equation, and when others apply")
         for data, config, training, source in settings_by_value(facts["settings"]):
-            typer.echo(f"  {data}\n    {config}\n    {training}\n    ({source})")
+            typer.echo("\n    ".join(filter(None, [f"  {data}", config, training, source and f"({source})"])))
     typer.echo(f"\nnext: {command(f'train {name} DATA')}")
 
 

@@ -115,13 +115,11 @@ def make_task(data: Path, inputs: str, mix: list[Path] | None, request: Override
 
 def announcement(planned: RunSpec, task: Task) -> str:
     """One line that says what will be done."""
-    from spdebench.tasks import TASK_TEXT
-
     count = planned.build().counts()["parameters"]
     size = f"{count:,} parameters" if count else "no gradient training"
     parts = f"{len(task.train)} training, {len(task.val)} validation and {len(task.test)} test samples"
     epochs = f"; up to {planned.options['epochs']} epochs" if planned.options["epochs"] else ""
-    return f"{planned.model}, {size}; task {TASK_TEXT[task.spec.inputs]} of {planned.equation}, {parts}{epochs}"
+    return f"{planned.model}, {size}; task {task.spec.text} of {planned.equation}, {parts}{epochs}"
 
 
 def _print_result(run: Run, data: Path, finished_before: bool) -> None:
@@ -133,7 +131,9 @@ def _print_result(run: Run, data: Path, finished_before: bool) -> None:
     if finished_before:
         typer.echo(f"{run.path}: already finished, {result}")
     else:
-        val = "" if record.val is None else f", best validation {record.val:.4g} at epoch {record.best_epoch}"
-        took = f" of {record.epochs}, {duration(record.training_seconds or 0.0)}" if record.epochs else ""
+        epoch = f" at epoch {record.best_epoch} of {record.epochs}" if record.epochs else ""
+        best = "best validation" if epoch else "validation"
+        val = "" if record.val is None else f", {best} {record.val:.4g}{epoch}"
+        took = "" if record.training_seconds is None else f", {duration(record.training_seconds)}"
         typer.echo(f"{run.path}: {result}{val}{took}")
     typer.echo(f"next: {command(f'evaluate {run.path}')}    {command(f'predict {run.path} {data}')}")

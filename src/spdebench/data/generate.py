@@ -35,6 +35,7 @@ from spdebench.equations import Equation
 from spdebench.equations import equation as named
 from spdebench.errors import Damaged, NoiseWarning, UserError
 from spdebench.files import replacing, set_aside
+from spdebench.registry import source
 from spdebench.spec import canonical_json, loads
 from spdebench.version import made_with, what_differs
 
@@ -110,6 +111,7 @@ def _generate(
     path = folder / identity.file_name
     parts = parts_folder(path).absolute()  # workers on other machines have another current folder
     if _is_complete(path):
+        _check_source(path, equation, force)
         _remove_parts(parts)
         return path
     check_folder(folder)
@@ -170,7 +172,7 @@ def _make_chunks(
         if part is None:
             todo.append(index)
         else:
-            _check_made(part.made, device, parts, force)
+            _check_made(part.made, identity, device, parts, force)
     if report and (found := identity.total - sum(len(identity.rows(i)) for i in todo)):
         report(0, found, 0.0)
     share = GPU_SHARE if engine == "ray" else 1.0 / (workers or 1)
@@ -196,9 +198,24 @@ def _check_arrived(path: Path, index: int, host: str) -> None:
         time.sleep(0.5)
 
 
-def _check_made(made: dict[str, str], device: str, parts: Path, force: bool) -> None:
+def _made(identity: DatasetSpec, device: str) -> dict[str, str]:
+    """What data of this spec would be made with now."""
+    return made_with(device, source(type(identity.equation)))
+
+
+def _check_source(path: Path, equation: Equation, force: bool) -> None:
+    """Refuse a finished file if the user's own file that declares the equation has changed since."""
+    stated, now = open_dataset(path).made.get("source", ""), source(type(equation))
+    if stated and now and stated != now and not force:
+        raise UserError(
+            f"{path} was made with version {stated}, which has changed (now {now}); remove it to make it again, or "
+            f"keep it with --force"
+        )
+
+
+def _check_made(made: dict[str, str], identity: DatasetSpec, device: str, parts: Path, force: bool) -> None:
     """Refuse a chunk that was made by other code, or on another kind of device, than this command uses."""
-    if not force and (differs := what_differs(made, made_with(device))):
+    if not force and (differs := what_differs(made, _made(identity, device))):
         raise UserError(
             f"chunks in {parts} were made with {differs}; remove this folder to make them again, or use --force to "
             f"keep them, which the file will state"
@@ -215,7 +232,7 @@ def make_part(unit: _Unit) -> tuple[int, float, str]:
         for column in columns:
             digest.update(column.reshape(-1).data)
             file.write(column.reshape(-1).data)
-        made = canonical_json(made_with(unit.device)).encode()
+        made = canonical_json(_made(identity, unit.device)).encode()
         digest.update(made)
         file.write(made + digest.digest() + struct.pack("<I", len(made)))
     return unit.index, float(np.abs(solution).max()), socket.gethostname()
@@ -259,7 +276,7 @@ def read_part(identity: DatasetSpec, folder: Path, index: int) -> StoredChunk | 
 def assemble(identity: DatasetSpec, parts: Path, path: Path, device: str, force: bool = False) -> None:
     """Write the chunks in order into the final file, which states all versions and devices that made them."""
     others: dict[str, dict[str, str]] = {}
-    with Writer(path, identity.to_dict(), identity.columns, identity.row_group, made_with(device)) as writer:
+    with Writer(path, identity.to_dict(), identity.columns, identity.row_group, _made(identity, device)) as writer:
         for index in range(identity.chunks):
             part = read_part(identity, parts, index)
             if part is None:  # damaged since it was written: make it again
@@ -269,7 +286,7 @@ def assemble(identity: DatasetSpec, parts: Path, path: Path, device: str, force:
                 part = read_part(identity, parts, index)
             if part is None:
                 raise UserError(f"chunk {index} of {path.name} is damaged as soon as it is written; use another disk")
-            _check_made(part.made, device, parts, force)
+            _check_made(part.made, identity, device, parts, force)
             writer.write(part.arrays)
             others[canonical_json(part.made)] = part.made
         writer.made_with_all([others[key] for key in sorted(others)])

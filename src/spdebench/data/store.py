@@ -39,6 +39,14 @@ LABELS = {"sample": pa.int64(), "part": pa.string(), "member": pa.int64()}
 """Columns of the hub's layout that no reader of ours decodes: number of the sample, its part, number of the member."""
 
 
+def _file_inside(folder: Path) -> str:
+    """What to give instead of a folder; empty if it is none."""
+    if not folder.is_dir():
+        return ""
+    found = min(folder.glob("*.parquet"), default=None, key=lambda path: (len(path.name), path.name))
+    return f" is a folder; give one of its files, such as {found}" if found else " is a folder, without a .parquet file"
+
+
 class ColumnFile:
     """A file that `Writer` has written, read lazily: identity, shapes of columns and checksums of chunks. The subclass
     defines which columns and how many rows it must have.
@@ -47,7 +55,7 @@ class ColumnFile:
     def __init__(self, path: str | os.PathLike[str]) -> None:
         self.path = Path(path)
         if not self.path.is_file():
-            raise UserError(f"no such dataset: {self.path}")
+            raise UserError(f"no such dataset: {self.path}{_file_inside(self.path)}")
         try:
             self._file = pq.ParquetFile(self.path, page_checksum_verification=True)
             raw = {k.decode(): v.decode() for k, v in (self._file.metadata.metadata or {}).items()}
@@ -122,7 +130,7 @@ class ColumnFile:
                 except MemoryError:
                     raise UserError(f"there is too little free memory to read {self.path}; read fewer rows") from None
                 except (pa.ArrowException, OSError, ValueError) as error:
-                    raise UserError(
+                    raise Damaged(
                         f"{self.path} is damaged in row group {index} ({first_line(error)}); make or fetch it again"
                     ) from None
                 yield first, values

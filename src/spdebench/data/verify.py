@@ -14,6 +14,7 @@ from spdebench.data.writer import chunk_digest
 from spdebench.errors import Damaged, UserError
 from spdebench.noise import STREAM
 from spdebench.progress import Progress
+from spdebench.registry import source
 from spdebench.version import made_with
 
 TOLERANCE = 1e-6
@@ -66,7 +67,7 @@ def verify(
     ``progress=False`` shows no progress bar; by default there is one on a terminal.
     """
     count, non_finite = check_sums(dataset)
-    same = dataset.made == made_with(device)
+    same = dataset.made == made_with(device, "" if dataset.imported else source(type(dataset.spec.equation)))
     if dataset.imported:
         stated = dataset.identity["published"].get("non_finite_samples", 0)
         return Verification(len(dataset), count, non_finite, 0, 0, 0.0, same, stated if isinstance(stated, int) else 0)

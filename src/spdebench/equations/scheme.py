@@ -64,13 +64,17 @@ class Scheme(ABC):
     @classmethod
     def missing(cls, equation: Equation, grid: Grid) -> list[str]:
         """The features that the equation needs and the scheme lacks, in words; empty if the scheme can solve it."""
+        symbol = equation.symbol(grid)
         checks = {
             f"{'second' if equation.order == 2 else 'first'} order in time": equation.order == cls.time_derivatives,
             "counter-terms": cls.counterterms or not equation.counterterm_rates(),
             "multiplicative noise": cls.multiplicative or not equation.multiplicative,
             f"{equation.dim} dimensions": equation.dim in cls.dims,
             f"boundary={grid.boundary}": grid.boundary in cls.boundaries,
-            "a complex symbol": cls.complex_symbol or not equation.symbol(grid).is_complex(),
+            "a complex symbol": cls.complex_symbol or not symbol.is_complex(),
+            "growing modes (Re L > 0: move a bounded part of L into the drift)": bool(
+                symbol.real.max() <= 1e-9 * symbol.abs().max()
+            ),
         }
         return [need for need, served in checks.items() if not served]
 

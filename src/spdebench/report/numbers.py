@@ -49,15 +49,16 @@ def remarks(filled: Filled) -> list[tuple[str, str]]:
     lines += [("Drawn by:", command) for command in filled.table.draw]
     for command, entries in filled.missing().items():
         runs = len({r.digest for e in entries for r in e.cell.runs if r.digest not in e.digests})
-        cells = first_few((e.cell.label for e in entries), 2, "more cells")
+        cells = first_few((e.cell.label for e in entries), 2, "cell")
         lines.append((f"Missing {runs} run{'s' * (runs != 1)} in {cells}:", command))
     return lines
 
 
-def first_few(names: Iterable[str], shown: int, more: str = "more") -> str:
-    """The first ``shown`` different names, and how many more there are: ``fno; gt and 3 more``."""
+def first_few(names: Iterable[str], shown: int, noun: str = "") -> str:
+    """The first ``shown`` different names, and how many more there are: ``fno; gt and 3 more cells``."""
     found = list(dict.fromkeys(names))
-    others = f" and {len(found) - shown} {more}" if len(found) > shown else ""
+    left = len(found) - shown
+    others = f" and {left} more{f' {noun}' if noun else ''}{'s' if noun and left > 1 else ''}" if left > 0 else ""
     return "; ".join(found[:shown]) + others
 
 

@@ -56,6 +56,13 @@ class TaskSpec:
         """The relative sizes of train, val and test."""
         return weights(self.split)
 
+    @property
+    def text(self) -> str:
+        """The task as people read it, with the view of the stored data: ``xi -> u with seen=8, every=2``."""
+        view = {"seen": (self.seen, None), "every": (self.every, 1), "stride": (self.stride, 1)}
+        given = ", ".join(f"{key}={value}" for key, (value, default) in view.items() if value != default)
+        return f"{TASK_TEXT[self.inputs]} with {given}" if given else TASK_TEXT[self.inputs]
+
     def setting(self, equation: Equation) -> Setting:
         """The setting of this task on data of an equation; the data need not exist."""
         grid = equation.grid.with_points([n // self.stride for n in equation.grid.points])
@@ -176,7 +183,7 @@ class Task(Displayed):
     def overview(self) -> tuple[str, TableRows]:
         files = ", ".join(d.path.name for d in self.datasets)
         parts = (self.train, self.val, self.test)
-        return f"Task {TASK_TEXT[self.spec.inputs]} of {files}", [part.row() for part in parts]
+        return f"Task {self.spec.text} of {files}", [part.row() for part in parts]
 
     @cached_property
     def setting(self) -> Setting:

@@ -86,7 +86,7 @@ def read_json(path: Path) -> Any:
     try:
         return spec.loads(read_text(path))
     except FileNotFoundError:
-        raise UserError(f"{path} is not there") from None
+        raise UserError(f"{path} is not there; train the run again") from None
     except OSError as error:
         raise UserError(f"{path} cannot be read ({error}); train the run again") from None
     except ValueError as error:

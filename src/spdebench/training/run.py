@@ -1,6 +1,7 @@
 """A run is a folder with spec, log, best weights, predictions, scores and record; `open_run` opens it.
 
 spec.json         the spec; its hash is in the folder's name
+source.json       the version of the user's own file that declares the model, if it is not a model of this package
 log.jsonl         epoch, train, val, lr, seconds
 last.safetensors  during training: the state from which it is resumed
 best.safetensors  after training: the weights with the smallest validation error

@@ -15,7 +15,8 @@ import torch
 from spdebench.data.checks import check_device, check_folder
 from spdebench.engines import is_out_of_memory
 from spdebench.errors import UserError
-from spdebench.models import OperatorModel
+from spdebench.models import MODELS, OperatorModel
+from spdebench.registry import source
 from spdebench.tasks import Task
 from spdebench.tasks.split import LEAST_SCORED, working_split
 from spdebench.tasks.task import Source
@@ -87,6 +88,7 @@ def train(
         require_tensorboard()
     identity = identify(model, task, config or {}, training)
     run = Run(Path(out) / identity.name, identity)
+    _check_source(run, resume, execution.force)
     if is_complete(run, test):
         remove_checkpoint(run)  # left by a process that was killed just before it removed the checkpoint
         return _opened(run)
@@ -150,3 +152,16 @@ def _claim(run: Run, resume: bool) -> None:
             shutil.rmtree(run.file("tensorboard"), ignore_errors=True)
     else:
         write_json(run.file("spec.json"), run.spec.to_dict())
+    if version := source(MODELS[run.spec.model]):
+        write_json(run.file("source.json"), {"model": version})
+
+
+def _check_source(run: Run, resume: bool, force: bool) -> None:
+    """Refuse to continue or to show a run if the user's own file that declares the model has changed since."""
+    file, now = run.file("source.json"), source(MODELS[run.spec.model])
+    stated = read_json(file).get("model") if now and file.exists() else now
+    if stated != now and not force and (resume or run.finished):
+        raise UserError(
+            f"{run.path} was made with version {stated}, which has changed (now {now}); remove the folder to train "
+            f"again, or keep it with --force"
+        )

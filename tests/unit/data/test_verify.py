@@ -110,7 +110,7 @@ def half_made(out: Path, monkeypatch, **other: str) -> None:
 
     with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
         patch.setattr(gen, "make_part", stops_after_two)
-        patch.setattr(gen, "made_with", lambda device: made_with(device) | other)
+        patch.setattr(gen, "made_with", lambda *given: made_with(*given) | other)
         sb.generate(TINY, n=12, chunk=4, out=out)
 
 
