@@ -160,7 +160,7 @@ def test_a_refused_pair_writes_no_data(tmp_path: Path, monkeypatch: pytest.Monke
     monkeypatch.setattr(Heat, "multiplicative", True)
     monkeypatch.setattr(Heat, "schemes", {"paper": "crank_nicolson"})
     eq = sb.equation("two-methods", **SMALL)
-    line = "two-methods: the scheme 'crank_nicolson' does not serve multiplicative noise"
+    line = "two-methods: the scheme 'crank_nicolson' does not support multiplicative noise"
     with pytest.raises(sb.UserError, match=line):
         sb.generate(eq, n=4, out=tmp_path)
     assert not list(tmp_path.rglob("*.parquet"))

@@ -103,8 +103,7 @@ def _refusal(scheme: type[Scheme], equation: Equation, grid: Grid, lacking: list
     """The message for an equation that the scheme cannot solve; names the schemes that can."""
     able = ", ".join(name for name in SCHEMES if not SCHEMES[name].missing(equation, grid)) or "none"
     return (
-        f"{equation.name}: the scheme '{scheme.name}' does not serve {' and '.join(lacking)}; "
-        f"registered schemes that would do: {able}"
+        f"{equation.name}: the scheme '{scheme.name}' does not support {' and '.join(lacking)}; schemes that do: {able}"
     )
 
 

@@ -7,7 +7,7 @@ S = A Z what is given, and C the covariance of Z. With z'_n drawn from the law o
     z_n = z'_n + C A^T (A C A^T)^+ (S - A Z')/g                                                       (Matheron)
 
 has the law of z_n given S: this draws the modes that the stored points do not resolve and a Brownian bridge within each
-interval. E[u | given] is the best prediction, and the error of a model cannot be smaller.
+interval. E[u | given] is the best prediction: no model has a smaller mean square error.
 """
 
 from __future__ import annotations

@@ -1,10 +1,12 @@
-"""The floor of a problem: the smallest mean error that any model can have with the given input.
+"""The floor of a problem: the mean error of the conditional mean, the best prediction from the given input.
 
     floor = E |u - E[u | given]| / |u|,      norms over x and t_1..t_T
 
 A model is given the initial datum and the increments at the frames and points of its task. Where these do not
 determine the noise of the solver, ``draws`` solutions with the same given noise (`solvers.conditional`) have the mean
-v, and |u - v|^2 is (1 + 1/draws) times the conditional variance in expectation, hence the factor draws/(draws + 1).
+v, and |u - v|^2 is (1 + 1/draws) times the conditional variance in expectation, hence the factor
+sqrt(draws/(draws + 1)) of |u - v|. The conditional mean minimises the mean square error; for the mean relative error
+another prediction can be slightly better.
 """
 
 from __future__ import annotations
