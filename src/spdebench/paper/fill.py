@@ -113,6 +113,7 @@ class Group:
     rows: tuple[str, ...]
     columns: tuple[str, ...]
     entries: Mapping[tuple[str, str], Entry]  # (row, column)
+    whole: Group | None = None  # the group with all its rows, if only some of them are shown
 
     def row(self, name: str) -> list[Entry]:
         return [self.entries[name, c] for c in self.columns if (name, c) in self.entries]
@@ -122,6 +123,8 @@ class Group:
 
     def numbers(self, column: str) -> ColumnNumbers:
         """The three numbers of the column's problem, from the rows of the solver, `linear` and `step`."""
+        if self.whole is not None:
+            return self.whole.numbers(column)
         errors = [e for (_, c), e in self.entries.items() if c == column and e.cell.metric == MAIN]
 
         def first(part: str, model: str, kernel: str | None = None) -> float | None:
@@ -236,12 +239,13 @@ def _aliases(dataset: DatasetSpec) -> bool:
 
 
 def narrowed(filled: Filled, keep: Callable[[Cell], bool]) -> Filled:
-    """The table with only the cells that ``keep`` accepts; the best of a column is still that of the whole table."""
+    """The table with only the cells that ``keep`` accepts; best rows and reference errors are of the whole table."""
     entries = tuple(e for e in filled.entries if keep(e.cell))
-    groups = _groups(entries)
+    whole = {group.name: group for group in filled.groups}
+    groups = tuple(replace(group, whole=whole[group.name]) for group in _groups(entries))
     rows = {(e.cell.group, e.cell.column, e.cell.row) for e in entries}
     significance = {place: p for place, p in filled.significance.items() if (*place, *filled.best[place]) in rows}
-    notes = _notes(filled.table, entries)
+    notes = tuple(dict.fromkeys([*_notes(filled.table, entries), *({NOTES[FLOOR]} & {*filled.notes})]))
     return replace(filled, entries=entries, groups=groups, significance=significance, notes=notes)
 
 

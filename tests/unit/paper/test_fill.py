@@ -9,8 +9,9 @@ import numpy as np
 import pytest
 
 from spdebench.paper.base import Table
-from spdebench.paper.fill import fill
-from spdebench.paper.layout import FINE_REFERENCE, want, with_reference_rows
+from spdebench.paper.fill import fill, narrowed
+from spdebench.paper.layout import FINE_REFERENCE, NOTES, want, with_reference_rows
+from spdebench.records.record import FLOOR
 from spdebench.report.tables import render
 from tiny_tables import FIXED, made_up
 
@@ -93,6 +94,8 @@ def test_models_at_the_floor_are_equal(floor, best, marked):
     texts = [render(found, each) for each in ("text", "md", "latex", "html")]
     assert all(f"{floor:.3g}" in t and "identifiability" in t and "nonlinearity" in t for t in texts)
     assert texts[0].count("*0.1") == len(best)
+    shown = narrowed(found, lambda cell: cell.model == "gt")  # as with --only gt
+    assert shown.rows == ["GT"] and shown.groups[0].numbers("c") == numbers and NOTES[FLOOR] in shown.notes
 
 
 def test_the_floor_of_complete_data_is_the_solvers_own_error():
