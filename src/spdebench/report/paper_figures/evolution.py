@@ -71,7 +71,8 @@ def _plot(filled: Filled, shown: list[Shown], absent: str) -> Figure:
     limit = symmetric_limit(np.concatenate([s.truth.ravel() for s in shown]))
     finer = finer_scale(np.concatenate([np.nan_to_num(s.predicted - s.truth).ravel() for s in shown]), limit)
     runs = ", ".join(dict.fromkeys(s.run for s in shown))
-    remark = f"one test sample;  colours of the errors × {finer:g};  {runs}.{absent}"
+    colours = "errors have the colours of the fields" if finer == 1 else f"colours of the errors × {finer:g}"
+    remark = f"one test sample;  {colours};  {runs}.{absent}"
     figure = new_figure(1.5 + 1.62 * FRAMES, 0.7 + 4.9 * len(shown), plain(heading(filled), TITLE), remark)
     grid = figure.subplots(3 * len(shown), FRAMES, squeeze=False)
     images = {}
@@ -90,6 +91,8 @@ def _plot(filled: Filled, shown: list[Shown], absent: str) -> Figure:
                     share = np.linalg.norm(error[frame]) / np.linalg.norm(each.truth[frame])
                     axes.set_title(f"relative $L^2$ {share:.2g}", fontsize=8)
             grid[3 * k + line, 0].set_ylabel(f"{plain(each.name)}\n{name}")
-    for name, label in (("truth", "vorticity"), ("error", f"error, colours × {finer:g}")):
-        figure.colorbar(images[name], ax=grid, label=label, extend="both", aspect=40, pad=0.02)
+    figure.colorbar(images["truth"], ax=grid, label="vorticity", extend="both", aspect=40, pad=0.02)
+    if finer != 1:
+        label = f"error, colours × {finer:g}"
+        figure.colorbar(images["error"], ax=grid, label=label, extend="both", aspect=40, pad=0.02)
     return figure
