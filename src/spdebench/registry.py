@@ -88,7 +88,8 @@ def _run_file(path: Path) -> None:
     before = _declared
     try:
         spec.loader.exec_module(module)
-        if _declared == before:
+        classes = [item for item in vars(module).values() if isinstance(item, type) and item.__module__ == name]
+        if classes and _declared == before:
             raise UserError(
                 f"{path.name} declares nothing: a class is declared by its name, as in class Fisher(Equation, "
                 f"name='fisher'), and a table by register_table(...)"

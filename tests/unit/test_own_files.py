@@ -61,7 +61,7 @@ def edited(text: str, old: str, new: str) -> str:
         (edited(FISHER, ', name="fisher"', ""), "mine.py declares nothing: a class is declared by its name"),
         (edited(FISHER, "@dataclass(frozen=True, kw_only=True)", ""), "fisher: write @dataclass(frozen=True, kw_only="),
         (edited(FISHER, "growth: float = 20.0", "growth: float"), "fisher: growth has no value; give growth=VALUE"),
-        (edited(FISHER, "return grid.lapl", "return -grid.lapl"), "does not serve growing modes (Re L > 0"),
+        (edited(FISHER, "return grid.lapl", "return -grid.lapl"), "does not support growing modes (Re L > 0"),
         (
             edited(FISHER, "self.growth", "self.grwth"),
             "mine.py, line 22: AttributeError: 'Fisher' object has no attribute 'grwth'",
