@@ -29,6 +29,14 @@ def aligned(rows: TableRows) -> list[str]:
     return ["  ".join(text.ljust(w) for text, w in zip(line, widths, strict=True)).rstrip() for line in shown]
 
 
+def html_table(title: str, rows: TableRows) -> str:
+    """Rows with the same keys as a table in HTML, below a title."""
+    lines = ["".join(f"<td>{escape(cell(value))}</td>" for value in row.values()) for row in rows]
+    header = "".join(f"<th>{escape(key)}</th>" for key in (rows[0] if rows else ()))
+    body = "".join(f"<tr>{line}</tr>" for line in lines)
+    return f"<table><caption>{escape(title)}</caption><thead><tr>{header}</tr></thead><tbody>{body}</tbody></table>"
+
+
 class Displayed:
     """An object that shows itself as a title and a small table: ``repr`` as text, in notebooks as HTML."""
 
@@ -41,11 +49,7 @@ class Displayed:
         return "\n".join([title, *(f"  {line}" for line in aligned(rows))])
 
     def _repr_html_(self) -> str:
-        title, rows = self.overview()
-        lines = ["".join(f"<td>{escape(cell(value))}</td>" for value in row.values()) for row in rows]
-        header = "".join(f"<th>{escape(key)}</th>" for key in (rows[0] if rows else ()))
-        body = "".join(f"<tr>{line}</tr>" for line in lines)
-        return f"<table><caption>{escape(title)}</caption><thead><tr>{header}</tr></thead><tbody>{body}</tbody></table>"
+        return html_table(*self.overview())
 
 
 def facts(**values: Any) -> TableRows:

@@ -83,9 +83,10 @@ def plot(
         return
     if kind not in report.KINDS:
         raise _unknown(kind)
-    if not target:
+    if not target or (target.endswith(".parquet") if kind in report.TABLES else target in EQUATIONS):
         what = "an equation, such as phi42" if kind in report.TABLES else "a dataset file, such as data/NAME.parquet"
-        raise UserError(f"plot {kind} needs {what}")
+        given = f", not '{target}'" if target else ""
+        raise UserError(f"plot {kind} needs {what}{given}")
     draw = report.KINDS[kind][0]
     path = out or Path(f"{kind}-{Path(target).stem}.png")
     table = None

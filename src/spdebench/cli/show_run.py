@@ -62,9 +62,13 @@ def show_run(path: str, as_json: bool, picture: Path | None) -> None:
         if key in ("tried", "laws"):
             lines = f"\n  {'':<{width}} ".join(f"{error:.3g}  {label}" for label, error in value)
             typer.echo(f"  {key:<{width}} {lines}")
+        elif isinstance(value, list):
+            if value:
+                lines = f"\n  {'':<{width}} ".join(value)
+                typer.echo(f"  {key:<{width}} {lines}")
         else:
             words = " ".join(f"{k}={v}" for k, v in value.items()) if isinstance(value, dict) else value
-            typer.echo(f"  {key:<{width}} {'; '.join(words) if isinstance(words, list) else cell(words)}")
+            typer.echo(f"  {key:<{width}} {cell(words)}")
     if rows:
         typer.echo(
             "\ncoefficients c_j(k) of the first stage, 95 % intervals over samples, and the values of the solver"

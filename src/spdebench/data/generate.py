@@ -31,8 +31,7 @@ from spdebench.data.rows import solved_rows
 from spdebench.data.store import open_dataset
 from spdebench.data.writer import Writer
 from spdebench.engines import Need, check_workers, held, locked, run
-from spdebench.equations import Equation
-from spdebench.equations import equation as named
+from spdebench.equations import Equation, as_equation
 from spdebench.errors import Damaged, NoiseWarning, UserError
 from spdebench.files import replacing, set_aside
 from spdebench.registry import source
@@ -85,7 +84,7 @@ def generate(
     ``allow_aliasing``. If another process is making the same file, this is printed (unless ``quiet``) and awaited.
     Existing chunks of another version are an error, unless ``force``: then the file states both versions.
     """
-    equation = named(equation) if isinstance(equation, str) else equation
+    equation = as_equation(equation)
     spec = DatasetSpec(equation=equation, n=n, seed=seed, chunk=chunk, seen=seen)
     several = [spec] if members == 1 else [spec, replace(spec, members=members)]
     check_where(device, engine)

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import math
+import os
 import random
 from dataclasses import dataclass
 
 import numpy as np
 
 from spdebench.data.rows import solved_rows
-from spdebench.data.store import Dataset
+from spdebench.data.store import Dataset, open_dataset
 from spdebench.data.writer import chunk_digest
 from spdebench.errors import Damaged, UserError
 from spdebench.noise import STREAM
@@ -54,7 +55,7 @@ class Verification:
 
 
 def verify(
-    dataset: Dataset,
+    dataset: Dataset | str | os.PathLike[str],
     *,
     everything: bool = False,
     device: str = "cpu",
@@ -66,6 +67,7 @@ def verify(
     ``draw`` is the seed of the draw; by default the system draws, so that nobody knows which chunks are compared.
     ``progress=False`` shows no progress bar; by default there is one on a terminal.
     """
+    dataset = dataset if isinstance(dataset, Dataset) else open_dataset(dataset)
     count, non_finite = check_sums(dataset)
     same = dataset.made == made_with(device, "" if dataset.imported else source(type(dataset.spec.equation)))
     if dataset.imported:

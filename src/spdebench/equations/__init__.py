@@ -3,7 +3,7 @@
 import pkgutil
 from importlib import import_module
 
-from spdebench.equations.base import EQUATIONS, Equation, equation
+from spdebench.equations.base import EQUATIONS, Equation, as_equation, equation
 from spdebench.equations.kdv import KdV
 from spdebench.equations.kpz import KPZ
 from spdebench.equations.nse import NSE
@@ -25,6 +25,7 @@ __all__ = [
     "Phi43",
     "Rule",
     "Wave",
+    "as_equation",
     "equation",
 ]
 

@@ -23,6 +23,7 @@ import torch
 from torch import Tensor
 
 from spdebench import spec
+from spdebench.display import html_table
 from spdebench.equations.inputs import Inputs
 from spdebench.equations.rule import Rule
 from spdebench.errors import AliasingWarning, UserError
@@ -162,6 +163,10 @@ class Equation(ABC):
         self.series()
         if self.edition == "converged" and self.basis != "haar" and not self.series().resolved_by(self.solving_grid):
             raise UserError(f"{self.name}: solve_points={self.solve_points} do not resolve J={self.truncation}")
+
+    def _repr_html_(self) -> str:
+        rows = [{"field": key, "value": value} for key, value in dataclasses.asdict(self).items()]
+        return html_table(f"{self.title}: {self.formula}", rows)
 
     # --- the same equation with other values -------------------------------------------------------------------------
     def replace(self, **changes: Any) -> Equation:
@@ -336,3 +341,12 @@ def equation(name: str, **values: Any) -> Equation:
     J is another name of ``truncation``.
     """
     return spec.build(EQUATIONS[name], values, name)
+
+
+def as_equation(given: Equation | str) -> Equation:
+    """An equation; a name means the equation with its default values."""
+    if isinstance(given, str):
+        return equation(given)
+    if not isinstance(given, Equation):
+        raise UserError(f"expected an equation, such as equation('phi41', sigma=1), or its name; got {given!r}")
+    return given

@@ -38,6 +38,8 @@ class Pair:
         chunk_bytes: int | None = None,
     ) -> None:
         v, u = as_array(prediction, "prediction"), as_array(truth, "truth")
+        if not isinstance(grid, Grid):
+            raise UserError(f"grid: expected a Grid, such as dataset.grid or Grid.unit(64); got {type(grid).__name__}")
         check_shapes(tuple(v.shape), tuple(u.shape), grid, has_t0)
         self.grid, self.has_t0 = grid, has_t0
         self.samples_count, self.frames_count = u.shape[0], u.shape[1]

@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 
 from spdebench.engines import check_free_memory
-from spdebench.equations import Equation
+from spdebench.equations import Equation, as_equation
 from spdebench.equations.scheme import Scheme, make_scheme
 from spdebench.errors import UserError
 from spdebench.grids import Grid
@@ -50,7 +50,7 @@ class Trajectories:
 
 
 def simulate(
-    equation: Equation,
+    equation: Equation | str,
     seed: Seed,
     samples: Sequence[int],
     *,
@@ -61,9 +61,13 @@ def simulate(
 ) -> Trajectories:
     """Solve the equation for the samples of a seed: initial data and noise are functions of (seed, sample).
 
+    ``samples`` are their numbers, such as ``range(4)``. A name means the equation's defaults.
     Solves in float64 and returns ``out_dtype``; only every ``every``-th frame is kept. ``partial`` replaces the noise
     modes that are not seen, or leaves them out.
     """
+    equation = as_equation(equation)
+    if isinstance(samples, int | float):
+        raise UserError(f"simulate: samples are the numbers of samples, such as range(4); got {samples!r}")
     check_memory(equation, len(samples), device)
     grid = equation.solving_grid
     wiener = equation.wiener(grid)
@@ -153,7 +157,7 @@ def _increments(
             yield on_grid(part)
 
 
-def solve(equation: Equation, u0: Tensor, dw: Tensor) -> Tensor:
+def solve(equation: Equation | str, u0: Tensor, dw: Tensor) -> Tensor:
     """u (N T X..) for given initial data u0 (N X..) and increments dw (N T X.., dw[:,0] ignored) on the stored grid.
 
     From a stored u0 and dw this gives the stored u again, up to the rounding of float32, if the file holds every step
@@ -164,7 +168,7 @@ def solve(equation: Equation, u0: Tensor, dw: Tensor) -> Tensor:
 
     ``dw`` may have ``frames`` or ``steps`` intervals; the result has ``frames`` + 1 frames, in float64.
     """
-    u0, dw = torch.as_tensor(u0), torch.as_tensor(dw)
+    equation, u0, dw = as_equation(equation), torch.as_tensor(u0), torch.as_tensor(dw)
     stored, grid = equation.grid, equation.solving_grid
     shape = (u0.shape[0], dw.shape[1] if dw.ndim > 1 else 0, *stored.points)
     counts = {equation.frames + 1, equation.noise_steps + 1}

@@ -46,5 +46,10 @@ def train_command(record: Record) -> str | None:
 
 def _changed(cls: type, stored: Mapping[str, Any], default: Mapping[str, Any]) -> dict[str, Any]:
     """The stored values that are not the default, by the names that a user types."""
+    return names_of(cls, {key: value for key, value in stored.items() if default.get(key) != value})
+
+
+def names_of(cls: type, stored: Mapping[str, Any]) -> dict[str, Any]:
+    """Stored values by the names that a user types; ``cls`` is the dataclass that they belong to."""
     names = {key: name for name, key in spec.keys_of(cls).items()}
-    return {names.get(key, key): value for key, value in stored.items() if default.get(key) != value}
+    return {names.get(key, key): value for key, value in stored.items()}

@@ -108,11 +108,13 @@ def plot_training(log: Sequence[Mapping[str, float]], best: float | None, curve:
             axes.axvline(best, color=GREY, linestyle=":", linewidth=1, label="best")
         log_axis(axes, "y", [entry[key] for entry in log for key in ("train", "val") if key in entry])
         axes.set(title="loss", xlabel="epoch")
+        axes.xaxis.get_major_locator().set_params(integer=True)
         legend_above(axes, 3)
     if curve:
         axes = columns.pop(0)
         axes.plot(np.arange(1, len(curve) + 1), curve, color=BLUE)
         axes.set(title="relative $L^2$ error of each frame, test part", xlabel="frame")
+        axes.xaxis.get_major_locator().set_params(integer=True)
         axes.set_ylim(bottom=0)
     return figure
 

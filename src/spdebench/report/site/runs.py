@@ -25,7 +25,8 @@ from spdebench.report.site import charts
 from spdebench.report.site.content import Content
 from spdebench.report.site.render import Drawing, Page, Templates, draw
 from spdebench.tasks import TaskSpec
-from spdebench.training import open_run
+from spdebench.training import TrainOptions, open_run
+from spdebench.training.train_command import names_of
 
 DAMAGED = (UserError, KeyError, TypeError, ValueError, AttributeError)
 """The errors that a damaged file of a run may raise; its page then has fewer drawings."""
@@ -53,7 +54,7 @@ def _run(
     facts = [
         ("Result", "Scores and cost", _result(record)),
         ("Configuration", "Fields of the model", _lines(record.config)),
-        ("Options", "Options of the training", _lines(record.options)),
+        ("Options", "Options of the training", _lines(names_of(TrainOptions, record.options))),
         ("Task", "Inputs, split and sub-sampling", _lines(record.task)),
         ("Provenance", "Where and with what it ran", _lines(asdict(record.provenance))),
     ]

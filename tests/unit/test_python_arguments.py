@@ -1,0 +1,46 @@
+"""Natural calls from Python work, and wrong arguments are told in one line: what was expected and what came."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+
+import spdebench as sb
+from spdebench.report.site.charts import plot_training
+from spdebench.training.train_command import names_of
+
+PHI = sb.equation("phi41", points=16, truncation=8, frames=5, steps=5)
+
+
+def test_a_name_stands_for_an_equation_and_a_path_for_a_dataset(tmp_path):
+    paths = sb.simulate("phi41", 0, [0])
+    again = sb.solve("phi41", paths.u0, paths.dw)
+    assert torch.allclose(again.float(), paths.u, atol=1e-6)
+    assert sb.verify(sb.generate(PHI, n=np.int64(4), out=tmp_path)).good
+
+
+def test_wrong_arguments_are_one_line(tmp_path):
+    field = np.ones((3, 4, 5))
+    for call, message in (
+        (lambda: sb.generate(PHI, n=2.5, out=tmp_path), "n must be a whole number, got 2.5"),
+        (lambda: sb.generate({"name": "phi41"}, n=2, out=tmp_path), "expected an equation, such as"),
+        (lambda: sb.simulate(PHI, 0, 4), r"samples are the numbers of samples, such as range\(4\); got 4"),
+        (lambda: sb.evaluate(field, field, 5), "expected a Grid, such as .*; got int"),
+    ):
+        with pytest.raises(sb.UserError, match=message):
+            call()
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_notebook_shows_an_equation_with_its_formula_and_fields():
+    html = PHI._repr_html_()
+    assert "u_t = u_xx + mass u - u^3 + sigma xi" in html and "<td>truncation</td><td>8</td>" in html
+
+
+def test_pages_of_runs_show_whole_epochs_and_the_names_of_options_that_users_type():
+    log = [{"epoch": epoch, "train": 1.0, "val": 1.0} for epoch in (1, 2, 3)]
+    figure = plot_training(log, 3, [0.1, 0.2], "a run")
+    assert all(float(tick).is_integer() for axes in figure.axes for tick in axes.get_xticks())
+    shown = names_of(sb.training.TrainOptions, {"batch": 20, "lr": 0.01, "epochs": 3})
+    assert shown == {"batch_size": 20, "learning_rate": 0.01, "epochs": 3}
