@@ -22,10 +22,10 @@ class Phi41(Equation, name="phi41"):
     """d u = (u_xx + mass u - u^3) dt + sigma dW,  u_0(x) = x(1-x) + kappa eta(x),  t in [0, 0.05].
 
     Paper, Tables 1 and 2: sigma 0.1 or 1, periodic (Fourier or Haar noise) or Dirichlet (sine), J = 32..256, 1200
-    samples (12,000 in the -L set: 10,000 for training and validation, 2,000 for the test). Edition ``paper``: linearly
-    implicit Euler with the three-point Laplacian, dt = 1e-3; strong order 1/4 in dt for space-time white noise, 1 for
-    fixed J. Edition ``converged``: Fourier (sine) Galerkin and ETDRK4, noise constant in time on each stored
-    interval.
+    samples. The -L set has 10,000 samples in the paper, which are those for training and validation; we add 2,000 for
+    the test. Edition ``paper``: linearly implicit Euler with the three-point Laplacian, dt = 1e-3; strong order 1/4 in
+    dt for space-time white noise, 1 for fixed J. Edition ``converged``: Fourier (sine) Galerkin and ETDRK4, noise
+    constant in time on each stored interval.
     """
 
     sigma: float = 0.1

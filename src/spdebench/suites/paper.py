@@ -1,9 +1,9 @@
 """Every dataset of the paper's Tables 1 and 2: a row of Table 1 is a product of the choices of Table 2.
 
-The counts are those of Table 1, N_Z = (configurations) x (samples). Where Table 1 does not say which choices it counts,
-this is our reading of it, taken from the result tables:
+The counts are those of Table 1, N_Z = (configurations) x (samples), except for Phi41-L. Where Table 1 does not say
+which choices it counts, this is our reading of it, taken from the result tables:
   Phi41     both boundaries; the Haar basis that Table 2 lists besides is a row of its own, beyond the count of 32
-  Phi41-L   10,000 samples for training and validation and 2,000 for the test
+  Phi41-L   12,000 samples: Table 1's 10,000 are those for training and validation, and 2,000 are added for the test
   KdV       20 = 16 at 128 points and 4 (Q-Wiener, fixed initial datum) at 256
   NSE       periodic; the Dirichlet sets that Table 2 lists besides are a row of their own, beyond the count of 8
   Phi42     renormalised, both tasks
