@@ -14,6 +14,7 @@ from __future__ import annotations
 import json
 import shutil
 import time
+import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -47,26 +48,27 @@ class Moved:
 def export(folder: str | Path, known: Records, runs: str | Path) -> Moved:
     """Write all that another machine needs into ``folder``; an earlier export there is replaced.
 
-    ``known`` are the records of the folder of results.
+    ``known`` are the records of the folder of results. A run that cannot be read is left out with a warning.
     """
     place = Path(folder)
     lines: list[str] = []
     unfinished: dict[str, dict[str, Any]] = {}
     wanted: set[str] = {RECORDS, UNFINISHED}
     for run in sorted(p for p in Path(runs).glob("*") if p.is_dir()):
-        if record := _record_of(run, known):
+        try:
+            record = _record_of(run, known)
+            begun = None if record else _begun(run)
+        except UserError as error:
+            warnings.warn(f"{run.name} is not exported: {error}", stacklevel=2)
+            continue
+        if record:
             lines.append(json.dumps(record.to_dict(), sort_keys=True, separators=(",", ":"), allow_nan=False) + "\n")
-        elif checkpoint := _checkpoint(run):
-            spec = run_spec(read_json(run / "spec.json"), str(run))
-            target = f"{run.name}.{checkpoint.stem}.safetensors"
-            try:
-                content = read_bytes(checkpoint, MOST_LINES)
-            except FileNotFoundError:  # the run has ended just now; the next export has its record
-                continue
-            with replacing(place / target) as temporary:
+        elif begun:
+            entry, content = begun
+            with replacing(place / entry["file"]) as temporary:
                 temporary.write_bytes(content)
-            unfinished[run.name] = {"spec": spec.to_dict(), "log": read_log(run / "log.jsonl"), "file": target}
-            wanted.add(target)
+            unfinished[run.name] = entry
+            wanted.add(entry["file"])
     write_text(place / RECORDS, "".join(lines))
     write_text(place / UNFINISHED, json.dumps(unfinished, indent=1) + "\n")
     for old in place.glob("*.safetensors"):
@@ -101,6 +103,19 @@ def _record_of(run: Path, known: Records) -> Record | None:
         return None
     record = read_record(run / "record.json")
     return known.get(record.digest, record)
+
+
+def _begun(run: Path) -> tuple[dict[str, Any], bytes] | None:
+    """The entry of an unfinished run in `UNFINISHED`, and its checkpoint; None if there is nothing to export."""
+    if (checkpoint := _checkpoint(run)) is None:
+        return None
+    spec = run_spec(read_json(run / "spec.json"), str(run))
+    try:
+        content = read_bytes(checkpoint, MOST_LINES)
+    except FileNotFoundError:  # the run has ended just now; the next export has its record
+        return None
+    file = f"{run.name}.{checkpoint.stem}.safetensors"
+    return {"spec": spec.to_dict(), "log": read_log(run / "log.jsonl"), "file": file}, content
 
 
 def _checkpoint(run: Path) -> Path | None:

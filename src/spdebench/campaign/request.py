@@ -33,8 +33,12 @@ class Campaign:
         if self.edition not in EDITIONS:
             raise UserError(f"a campaign's edition is one of {', '.join(EDITIONS)}, got '{self.edition}'")
 
+    @property
+    def file_name(self) -> str:
+        return f"campaign-{spec.digest(asdict(self))}.json"
+
     def write(self, runs: str | Path) -> None:
-        write_json(Path(runs) / f"campaign-{spec.digest(asdict(self))}.json", asdict(self))
+        write_json(Path(runs) / self.file_name, asdict(self))
 
     def cells(self, find: Callable[[str], Table] = table, records: Records | None = None) -> list[Cell]:
         """The cells that it wants to fill."""

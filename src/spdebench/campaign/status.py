@@ -108,7 +108,10 @@ def status(
 
 
 def _jobs(campaign: Campaign, known: Records, runs: Path, find: Callable[[str], Table]) -> dict[str, list[plan.Job]]:
-    cells = campaign.cells(find, known)
+    try:
+        cells = campaign.cells(find, known)
+    except UserError as error:  # it was written for tables that this version does not have
+        raise UserError(f"{runs / campaign.file_name}: {error}; remove the file") from None
     by_digest = {job.spec.digest: job for job in plan.jobs(cells, known, runs, campaign.device)}
     names = dict.fromkeys(cell.table for cell in cells)
     return {

@@ -7,6 +7,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
@@ -34,7 +35,7 @@ def with_skill(entries: Sequence[Entry]) -> tuple[Entry, ...]:
     """The entries; in those whose metric is skill, the energy score is replaced by the skill.
 
     The references are rows of the same group. If the ensemble has no row, the true law is a point, which scores 0.
-    There is no skill until both references have a record, nor if they differ by less than 1 %: then no law can be
+    There is no skill until both references have a finite score, nor if they differ by less than 1 %: then no law can be
     clearly better than the climatology.
     """
     own = (e for e in entries if e.cell.metric == ENERGY_SCORE and e.cell.part == TEST)
@@ -44,7 +45,8 @@ def with_skill(entries: Sequence[Entry]) -> tuple[Entry, ...]:
         climate, ensemble = (score.get((entry.cell.group, model)) for model in (CLIMATOLOGY, INDEPENDENT_LAW))
         ends = None if climate is None else climate.mean, 0.0 if ensemble is None else ensemble.mean
         summary = mean_over_seeds(_skill(ends, value) for value in entry.values)
-        none = summary is None and bool(entry.values) and None not in ends
+        known = all(end is not None and math.isfinite(end) for end in ends)
+        none = summary is None and bool(entry.values) and known
         return replace(entry, summary=summary, samples=None, no_number=NO_SKILL if none else "")
 
     return tuple(changed(e) if e.cell.metric == SKILL else e for e in entries)
@@ -71,6 +73,8 @@ def skill_interval(climatology: Entry, model: Entry, independent: Entry | None) 
 def _skill(ends: tuple[float | None, float | None], value: float) -> float | None:
     """The skill of an energy score between the two references; None if it is not defined."""
     climate, ensemble = ends
-    if climate is None or ensemble is None or climate - ensemble < LEAST_GAP * climate:
+    if climate is None or ensemble is None or not math.isfinite(climate - ensemble):
+        return None
+    if climate - ensemble <= LEAST_GAP * climate:
         return None
     return skill(climate, value, ensemble)

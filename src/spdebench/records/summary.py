@@ -127,6 +127,8 @@ def p_value(first: np.ndarray | None, second: np.ndarray | None, metric: str) ->
 @functools.lru_cache(maxsize=4096)
 def _compared(first: tuple[float, ...], second: tuple[float, ...], metric: str) -> float | None:
     """`p_value` of tuples, whose results are kept."""
+    if not all(any(map(math.isfinite, samples)) for samples in (first, second)):
+        return None
     try:
         return compare({"first": _scores(first, metric), "second": _scores(second, metric)}, metric)[0].bootstrap
     except UserError:  # too few samples, or values that are not finite

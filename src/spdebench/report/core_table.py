@@ -58,8 +58,10 @@ def _tested(group: Group, row: str) -> Entry:
 
 
 def _error(group: Group | None, row: str) -> float:
+    """The error by which rows are sorted; those without a finite one come last."""
     entry = None if group is None else group.entries.get((row, TEST))
-    return math.inf if entry is None or entry.mean is None else entry.mean
+    known = entry is not None and entry.mean is not None and math.isfinite(entry.mean)
+    return entry.mean if known else math.inf  # type: ignore[union-attr, return-value]
 
 
 def _text(filled: Filled, group: Group, row: str, column: str) -> str:

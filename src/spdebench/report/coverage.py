@@ -67,7 +67,7 @@ def _counted(every: Sequence[PublishedComparison], wanted: int) -> list[str]:
         f"part. {times} are inference times, which were measured on other devices and are not compared."
     )
     main = [s for s in every if s.entry.cell.metric == MAIN]
-    if ratios := [r for s in main if (r := s.entry.ratio) and math.isfinite(r)]:
+    if ratios := [r for s in main if (r := s.entry.ratio) is not None and 0 < r < math.inf]:
         lines.append(
             f"Of the {len(main)} relative L2 errors, {sum(not s.above for s in main)} lie at or below; the geometric "
             f"mean of ours / published is {statistics.geometric_mean(ratios):.2g}."
@@ -113,7 +113,7 @@ def _regression_counts(tables: Sequence[Filled]) -> list[str]:
     for group in (g for f in tables for g in f.groups):
         for column in group.columns:
             ranked = [e for e in group.column(column) if e.cell.ranked]
-            filled = [e for e in ranked if e.mean is not None and e.cell.metric == MAIN]
+            filled = [e for e in ranked if e.mean is not None and math.isfinite(e.mean) and e.cell.metric == MAIN]
             tested = [e for e in filled if e.cell.part == "test"]
             plain = [e for e in tested if e.cell.row in regressions]
             if not plain:

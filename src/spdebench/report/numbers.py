@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 from collections.abc import Iterable
 
 from spdebench.paper.fill import ColumnNumbers, Entry, Filled, Group
@@ -31,8 +32,9 @@ def published(entry: Entry) -> str:
 
 
 def multiple(entry: Entry) -> str:
-    """Our number as a multiple of the published one: x1.2."""
-    return "" if entry.ratio is None else f"x{rough(entry.ratio, 3)}"
+    """Our number as a multiple of the published one: x1.2; empty if one is missing or not finite."""
+    known = entry.ratio is not None and math.isfinite(entry.ratio)
+    return f"x{rough(entry.ratio, 3)}" if known else ""  # type: ignore[arg-type]
 
 
 def heading(filled: Filled) -> str:

@@ -76,6 +76,19 @@ def test_an_export_follows_the_runs(stopped, tmp_path, monkeypatch):
     assert portable.merge(tmp_path / "m" / "portable", tmp_path / "r", tmp_path / "runs") == portable.Moved(2, 0)
 
 
+def test_runs_that_cannot_be_read_are_left_out_of_an_export_and_stop_nothing(stopped, tmp_path):
+    here, _, cells = stopped
+    shutil.copytree(here, tmp_path / "m")
+    where = places(tmp_path / "m")
+    for name, file in (("damaged", "record.json"), ("foreign", "spec.json"), ("foreign", "last.safetensors")):
+        (tmp_path / "m" / "runs" / name).mkdir(exist_ok=True)
+        (tmp_path / "m" / "runs" / name / file).write_text("{}")
+    with pytest.warns(UserWarning, match="(damaged|foreign) is not exported: ") as warned:
+        outcomes = fill_missing(todo(cells, where), where, portable=tmp_path / "m" / "portable")
+    assert {o.state for o in outcomes} == {"added"} and len(warned) >= 2
+    assert portable.merge(tmp_path / "m" / "portable", tmp_path / "r", tmp_path / "runs") == portable.Moved(2, 0)
+
+
 def test_a_slow_export_is_not_repeated_at_once(tmp_path, monkeypatch):
     """It takes 2 seconds: the next may begin 18 seconds after its end."""
     clock, made = [100.0], []

@@ -106,6 +106,16 @@ def test_there_is_no_skill_where_the_climatology_is_the_law(cells):
     assert shown["FNO, drawn noise"] == "none" and shown["step"] == "-"  # no skill is possible; not run yet
 
 
+@pytest.mark.parametrize(("climate", "truth"), [("nan", 1.0), (3.0, "nan"), ("inf", 1.0), ("nan", "nan")])
+def test_there_is_no_skill_where_a_reference_has_no_finite_score(cells, climate, truth):
+    law = "kpz, seen=8"
+    known = scored(cells, {(law, "climatology"): climate, (law, "true law"): truth, (law, "FNO"): 1.5})
+    filled = fill(table("observation"), known, 1)
+    assert set(skills(filled, law).values()) == {None}
+    shown = {e.cell.row: measured(e) for e in filled.entries if (e.cell.group, e.cell.metric) == (law, "skill")}
+    assert shown["FNO"] == "-"
+
+
 def test_the_interval_of_a_skill_is_that_of_a_ratio_of_means(cells):
     """By the delta method skill +- 1.96 s.d.(gained - skill gap) / (sqrt(N) mean gap), N = 180 inputs."""
     rng = np.random.default_rng(0)

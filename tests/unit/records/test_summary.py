@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import warnings
 
 import numpy as np
 import pytest
@@ -49,6 +50,9 @@ def test_p_values_need_the_same_samples():
     first = rng.random(40)
     assert summary.p_value(first, first + 0.5, "rel_l2") < 0.01
     assert summary.p_value(first, first[:3], "rel_l2") is None and summary.p_value(first, None, "rel_l2") is None
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert summary.p_value(first, np.nan * first, "rel_l2") is None
 
 
 @pytest.mark.parametrize(

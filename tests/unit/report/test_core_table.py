@@ -46,6 +46,14 @@ def test_rows_stand_in_the_order_of_their_error_and_the_best_of_a_full_column_is
     assert "1 training seed." in core_table(complete)
 
 
+def test_rows_without_a_finite_error_come_last(complete):
+    bad = _run_of(complete, "gt")
+    known = complete | {bad: dataclasses.replace(complete[bad], scores={})}  # its prediction was not finite
+    rows = [line.split(" | ")[0][2:] for line in core_table(known).splitlines()[2:13]]
+    whole = [line.split(" | ")[0][2:] for line in core_table(complete).splitlines()[2:13]]
+    assert rows == [*(row for row in whole if row != "GT"), "GT"]
+
+
 def test_missing_cells_are_counted_and_named(complete):
     text = " ".join(core_table(complete).split())
     cells = [c for c in table("core").cells(1) if c.part == "test" and c.model != SOLVER]

@@ -7,6 +7,7 @@ import dataclasses
 import html
 import io
 import itertools
+import math
 import re
 from pathlib import Path
 
@@ -98,6 +99,14 @@ def test_counts_agree_with_the_plan(cells):
     assert "| FNO | 0.0200±0 (2) / 0.023±1e-4 | 0.5 | x1 |" in text
     found = csv.DictReader(io.StringIO(numbers_csv(known)))
     assert [(row["row"], row["seeds"]) for row in found if row["published"]] == [("FNO", "2"), ("NSPDE", "2")]
+
+
+def test_numbers_that_are_not_finite_or_negative_are_shown_and_not_averaged(cells, few):
+    known = recorded(cells, {"FNO": 0.046, "NSPDE": math.nan, "DeepONet": -1.0, "linear": math.nan, "trees": 0.01})
+    text = flowing(known, ())
+    assert "Of the 3 relative L2 errors, 1 lie at or below; the geometric mean of ours / published is 2." in text
+    assert "trained model on 1 of 1 problems" in text  # trees, although linear has no finite error
+    assert re.search(r"NSPDE \| nan \(1\)\S* / 0.009", text) and "xnan" not in text
 
 
 def test_the_order_of_records_does_not_matter(cells, few):

@@ -87,7 +87,7 @@ def _plot(filled: Filled, problems: dict[str, dict[str, Group]]) -> Figure:
         column[1].set_xlabel("seen $K$")
     panels[0][0].set_ylabel("skill")
     panels[1][0].set_ylabel("energy score")
-    legend_below(figure, *panels.flat, columns=4)
+    legend_below(figure, *panels.flat, columns=min(4, 1 + len(problems)))
     return figure
 
 
