@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
 from contextlib import closing
 from dataclasses import dataclass, replace
@@ -14,7 +15,7 @@ from spdebench import engines
 from spdebench.campaign.deadline import Deadline
 from spdebench.campaign.plan import Job
 from spdebench.data.identity import from_dict
-from spdebench.errors import without_aliasing_warning
+from spdebench.errors import one_line, without_aliasing_warning
 from spdebench.records import Record, Records, store
 from spdebench.records.times import without_exclusive_time
 from spdebench.solvers import simulate
@@ -77,10 +78,17 @@ def time_exclusively(
 
 
 def _timed_on_any(unit: _Timing) -> Record | None:
-    """The record with a new time from the first device that is like the run's; None if there is none, or no time."""
+    """The record with a new time from the first device that is like the run's; None if there is none, or no time.
+
+    All runs are made and recorded by now: an error here is a warning, so that the campaign can end.
+    """
     for device in unit.devices:
-        if unit.deadline.left > 0 and (record := timed(unit.record, device)):
-            return record
+        try:
+            if unit.deadline.left > 0 and (record := timed(unit.record, device)):
+                return record
+        except Exception as error:
+            reason = f"{type(error).__name__}: {one_line(str(error))}"
+            warnings.warn(f"the inference time of {unit.record.name} was not measured ({reason})", stacklevel=2)
     return None
 
 

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from spdebench import engines
-from spdebench.campaign import one_run, plan, portable, run
+from spdebench.campaign import exclusive_timing, one_run, plan, portable, run
 from spdebench.campaign.deadline import FOREVER, Deadline
 from spdebench.campaign.needs import RunSettings
 from spdebench.campaign.run import fill_missing
@@ -260,7 +260,7 @@ def test_a_time_measured_on_a_shared_device_is_none(tmp_path):
     assert [r.inference_ms for r in found.values()] == [0.25, 0.25]
 
 
-def test_while_another_command_runs_nothing_is_timed(whole, tmp_path):
+def test_while_another_command_runs_nothing_is_timed(whole, tmp_path, monkeypatch):
     """A run in progress anywhere in the folder: what ends meanwhile shared its device, and nothing is timed again."""
     where = places(tmp_path)
     shutil.copytree(whole[0] / "data", where.data)
@@ -269,6 +269,11 @@ def test_while_another_command_runs_nothing_is_timed(whole, tmp_path):
         assert {o.state for o in fill_missing(todo(cells, where), where)} == {"added"}
     found = records.read(where.results).values()
     assert all(r.shared_device and not r.exclusive_timing and r.inference_ms is None for r in found)
+    with monkeypatch.context() as patch:
+        patch.setattr(exclusive_timing, "timed", lambda *_: 1 / 0)
+        with pytest.warns(UserWarning, match=r"of mean-phi41-\w+ was not measured \(ZeroDivisionError: "):
+            assert fill_missing(todo(cells, where), where, portable=tmp_path / "portable") == []
+        assert (tmp_path / "portable" / portable.RECORDS).read_text().count("\n") == len(found)
     fill_missing(todo(cells, where), where)  # nothing to make, and now nothing else runs
     assert all(r.inference_ms for r in records.read(where.results).values())
 
@@ -309,7 +314,7 @@ def test_force_reaches_the_chunks_of_data(tmp_path, monkeypatch):
     jobs = todo(matching(tiny_table().cells(1), "mean")[:1], where)
     dataset = tiny_table().wants[0].data[0].spec()
     with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
-        patch.setattr(making, "made_with", lambda device: made_with(device) | {"spdebench": "0.0.9"})
+        patch.setattr(making, "made_with", lambda *given: made_with(*given) | {"spdebench": "0.0.9"})
         patch.setattr(making, "assemble", interrupted)
         one_run.ensure_dataset(dataset, where.data, "cpu")
     (refused,) = fill_missing(jobs, where)
