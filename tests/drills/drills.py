@@ -173,7 +173,7 @@ def driver_of_a_generation(folder: Path, wanted: Wanted) -> Outcome:
         solved = scene.notes()
         in_flight = sum(solved.values()) - CHUNKS
         assert len(solved) == CHUNKS and in_flight <= 2 <= seen, solved  # only what was in flight is done twice
-        return Outcome("the driver, kill -9; begun with local, ended with ray", seconds)
+        return Outcome("the driver, kill -9; started with local, finished with ray", seconds)
 
 
 @drill("the driver of a table")
@@ -187,7 +187,7 @@ def driver_of_a_table(folder: Path, wanted: Wanted) -> Outcome:
         scene.until(lambda: not alive(workers))
         seconds = typed_again(scene, *TABLE)
         assert scene.scores() == wanted.scores
-        return Outcome("the driver, kill -9, 2 runs in flight", seconds)
+        return Outcome("the driver, kill -9, while it had 2 runs", seconds)
 
 
 # --- disks --------------------------------------------------------------------------------------------------------
@@ -273,7 +273,7 @@ def damaged_chunks(folder: Path, wanted: Wanted) -> Outcome:
         late.write_bytes(bytes(late.stat().st_size))
         scene.finish(again)
         assert scene.file() == wanted.file
-        return Outcome("1 bit, 1 byte cut off, 1 file of zeros", seconds)
+        return Outcome("one bit flipped, one byte cut off, one file of zeros", seconds)
 
 
 # --- clocks and company -------------------------------------------------------------------------------------------
@@ -291,7 +291,7 @@ def jumping_clock(folder: Path, wanted: Wanted) -> Outcome:
         assert scene.scores() == wanted.scores
         scene.finish(scene.start(*GENERATE, "--workers", "2"))
         assert scene.file() == wanted.file
-        return Outcome("a week there and back at every look; files of 1970 and 2096", seconds)
+        return Outcome("the clock jumps by a week whenever it is read; files of 1970 and 2096", seconds)
 
 
 @drill("two drivers at once, a generation")
@@ -303,7 +303,7 @@ def two_generations(folder: Path, wanted: Wanted) -> Outcome:
             scene.finish(driver)
         assert scene.file() == wanted.file
         assert set(scene.notes().values()) == {1} and len(scene.notes()) == CHUNKS, scene.notes()
-        return Outcome("nothing: the second waits and finds it made", seconds)
+        return Outcome("nothing: the second waits for the first and uses its file", seconds)
 
 
 @drill("two drivers at once, a table")
@@ -317,4 +317,4 @@ def two_tables(folder: Path, wanted: Wanted) -> Outcome:
         assert scene.scores() == wanted.scores
         trained = sum(run["epochs"] for run in wanted.scores.values())
         assert scene.notes()["epoch"] == trained, scene.notes()  # no epoch was trained twice
-        return Outcome("nothing: one ray and one local share the runs", seconds)
+        return Outcome("nothing: one with ray and one with local divide the runs", seconds)
