@@ -255,7 +255,7 @@ def _plain_errors(place: Place, path: str = "", writing: bool = False) -> Iterat
     except errors.RevisionNotFoundError:
         raise UserError(f"{where} has no revision '{place.revision}'; give another --revision") from None
     except errors.EntryNotFoundError:
-        raise UserError(f"{where} is not there any more; look at the repository's list of files") from None
+        raise UserError(f"{where} no longer exists; look at the repository's list of files") from None
     except errors.HfHubHTTPError as error:
         status = getattr(error.response, "status_code", 0)
         if status in (401, 403):
@@ -270,7 +270,7 @@ def _plain_errors(place: Place, path: str = "", writing: bool = False) -> Iterat
             raise UserError(f"the hub cannot be reached for {where} ({first_line(error)}){kept}") from None
         raise UserError(f"cannot write {path or 'files'} ({error.strerror}){kept}") from None
     except ValueError as error:
-        raise UserError(f"the hub's answer for {where} is not what it should be ({first_line(error)})") from None
+        raise UserError(f"the hub's answer for {where} cannot be understood ({first_line(error)})") from None
     except Exception as error:
         if type(error).__module__.partition(".")[0] not in _NETWORK:
             raise

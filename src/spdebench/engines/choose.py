@@ -93,4 +93,4 @@ def _collected(
             yield result
     if reasons:
         others = f", and {len(reasons) - 1} more" if len(reasons) > 1 else ""
-        raise UserError(f"{reasons[0]}{others}; the rest is done and kept")
+        raise UserError(f"{reasons[0]}{others}; the other units are finished and kept")

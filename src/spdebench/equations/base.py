@@ -153,7 +153,7 @@ class Equation(ABC):
                 raise UserError(f"{self.name}: {key}={getattr(self, key)} is not available; choose from {choices}")
         if self.basis == ("sine" if self.boundary == "periodic" else "fourier"):
             raise UserError(
-                f"{self.name}: boundary={self.boundary} does not go with basis={self.basis}; "
+                f"{self.name}: boundary={self.boundary} cannot be combined with basis={self.basis}; "
                 f"use basis={'fourier' if self.boundary == 'periodic' else 'sine'}"
             )
         if self.solve_points < self.points:

@@ -176,7 +176,7 @@ def test_a_unit_that_no_worker_survives(monkeypatch):
     monkeypatch.setattr(local, "SHARED", 1)
     monkeypatch.setattr(local, "ATTEMPTS", 2)
     found = []
-    with pytest.raises(UserError, match=r"its worker process died 2 times.*the rest is done and kept"):
+    with pytest.raises(UserError, match=r"its worker process died 2 times.*the other units are finished and kept"):
         for result in engines.run(engine_units.dies_at_two, [1, 2, 3], 2):
             found.append(result)
     assert sorted(found) == [1, 3]

@@ -366,7 +366,7 @@ def test_a_site_is_replaced_and_other_folders_are_not(tmp_path, monkeypatch):
     assert not (out / "runs" / f"{'0' * 10}.html").exists() and (out / "runs" / f"{'1' * 10}.html").exists()
     assert [p.name for p in tmp_path.iterdir()] == ["site"]
     (out / "CNAME").write_text("mine")
-    with pytest.raises(UserError, match=r"not the site's \(CNAME\)"):
+    with pytest.raises(UserError, match=r"not belong to the site \(CNAME\)"):
         build_site(few(), out)
     assert (out / "CNAME").read_text() == "mine" and (out / "runs" / f"{'1' * 10}.html").exists()
     other = tmp_path / "thesis"

@@ -48,10 +48,10 @@ def problem_of(submission: Submission, scored: Scored) -> SuiteProblem:
         for problem in SUITES[scored.suite].problems:
             if problem.name == scored.problem:
                 return problem
-    known = f"'spdebench suite {scored.suite}'" if scored.suite in SUITES else "'spdebench suite'"
+    known = f" {scored.suite}' lists its problems" if scored.suite in SUITES else "' lists the suites"
     raise UserError(
         f"submission {submission.name}: there is no problem {scored.problem} of the suite {scored.suite}; "
-        f"{known} prints those there are"
+        f"'spdebench suite{known}"
     )
 
 

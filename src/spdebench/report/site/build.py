@@ -138,4 +138,6 @@ def _check_target(target: Path, asked: Path) -> None:
     except (OSError, ValueError, KeyError, TypeError, AttributeError):
         raise UserError(f"'{asked}' is not a site of spdebench; choose another folder with --out") from None
     if other := sorted(present - written):
-        raise UserError(f"'{asked}' holds files that are not the site's ({other[0]}); move them, or use another --out")
+        raise UserError(
+            f"'{asked}' contains files that do not belong to the site ({other[0]}); move them, or use another --out"
+        )
