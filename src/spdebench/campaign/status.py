@@ -111,7 +111,8 @@ def _jobs(campaign: Campaign, known: Records, runs: Path, find: Callable[[str], 
     try:
         cells = campaign.cells(find, known)
     except UserError as error:  # it was written for tables that this version does not have
-        raise UserError(f"{runs / campaign.file_name}: {error}; remove the file") from None
+        place = runs / campaign.file_name
+        raise UserError(f"{place}: {error}; remove the file, or load a table of your own by --with") from None
     by_digest = {job.spec.digest: job for job in plan.jobs(cells, known, runs, campaign.device)}
     names = dict.fromkeys(cell.table for cell in cells)
     return {

@@ -81,7 +81,9 @@ def test_a_campaign_asked_for_twice_is_one_and_a_bad_one_is_one_line(where, tmp_
     (tmp_path / "runs" / "campaign-bad.json").unlink()
     old = Campaign(tables=("tiny",), only="a-row-of-an-older-version")
     old.write(where.runs)
-    with pytest.raises(UserError, match=f"{old.file_name}: --only: no row matches .*; remove the file"):
+    with pytest.raises(
+        UserError, match=f"{old.file_name}: --only: no row matches .*; remove the file, or load a table"
+    ):
         look(where)
 
 
