@@ -208,10 +208,13 @@ def test_a_mistake_is_one_line(here, capsys, words, message):
 
 def test_a_score_on_an_unknown_problem_is_one_line(tmp_path):
     write_submission_folder(tmp_path / "a", (scored("phi99"),))
-    with pytest.raises(UserError, match="submission a: there is no problem phi99 of the suite core; "):
+    with pytest.raises(
+        UserError,
+        match="submission a: there is no problem phi99 of the suite core; 'spdebench suite core' lists its problems",
+    ):
         shown_submissions(submissions(tmp_path))
     write_submission_folder(tmp_path / "a", (scored(suite="heart"),))
-    with pytest.raises(UserError, match="of the suite heart; 'spdebench suite' prints"):
+    with pytest.raises(UserError, match="of the suite heart; 'spdebench suite' lists the suites"):
         shown_submissions(submissions(tmp_path))
 
 
