@@ -15,12 +15,13 @@ The rows of flow-fno on cuda are those of fno, whose layers it has.
 from __future__ import annotations
 
 import csv
+import math
 import statistics
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from functools import cache
 from importlib import resources
-from typing import Any
+from typing import Any, TypeGuard
 
 from spdebench.campaign.effort import epoch_cost, million_numbers, training_part
 from spdebench.campaign.sharing import loads, slowdown
@@ -77,9 +78,9 @@ class Rates:
         allowed, taken, digest = record.options.get("epochs"), seconds_without_epochs(record), record.digest
         alone = not record.shared_device or digest in self.loads
         for key in _keys(record.model, record.datasets, record.config):
-            if taken is not None:
+            if _measured(taken):
                 self._without_epochs[key][digest] = taken / size
-            if record.epochs and record.training_seconds is not None and alone:
+            if record.epochs and _measured(record.training_seconds) and alone:
                 factor = slowdown(self.loads.get(digest, 1.0), self.kind)
                 self._rates[key][digest] = record.training_seconds / record.epochs / effort / factor
             if record.epochs and isinstance(allowed, int) and allowed > 0:
@@ -138,6 +139,11 @@ class Rates:
         except UserError:  # of an equation that is not declared here
             pass
         return None
+
+
+def _measured(seconds: float | None) -> TypeGuard[float]:
+    """Whether a time in a record can be one: it is known, finite and not negative."""
+    return seconds is not None and 0 <= seconds < math.inf
 
 
 def seconds_without_epochs(record: Record) -> float | None:

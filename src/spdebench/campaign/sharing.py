@@ -7,6 +7,7 @@ shares have the sum L > 1 take L times as long.
 
 from __future__ import annotations
 
+import math
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from datetime import datetime
@@ -76,12 +77,13 @@ def slowdown(load: float, device: str = "cuda") -> float:
 def loads(records: Records) -> dict[str, float]:
     """Digest -> mean sum of the shares of recorded runs on the same device while the run was made, itself included.
 
-    A run that left no record, because it was paused or failed, is not seen; records without a start are left out.
+    A run that left no record, because it was paused or failed, is not seen; records whose start or time is not known
+    are left out.
     """
     found: dict[str, float] = {}
     for mine in _by_device(records.values()).values():
-        begin, end = np.array([_interval(record) for record in mine]).T
-        shares = np.array([gpu_share(record) for record in mine])
+        begin, end = np.array([interval for _, interval in mine]).T
+        shares = np.array([gpu_share(record) for record, _ in mine])
         moments = np.concatenate([begin, end])
         change = np.concatenate([shares, -shares])
         order = np.argsort(moments, kind="stable")
@@ -89,19 +91,24 @@ def loads(records: Records) -> dict[str, float]:
         total = np.concatenate([[0.0], np.cumsum(load[:-1] * np.diff(moments))])  # integral of the load
         length = np.maximum(end - begin, 1e-9)
         mean = (np.interp(end, moments, total) - np.interp(begin, moments, total)) / length
-        found |= {record.digest: float(value) for record, value in zip(mine, mean, strict=True)}
+        found |= {record.digest: float(value) for (record, _), value in zip(mine, mean, strict=True)}
     return found
 
 
-def _by_device(records: Iterable[Record]) -> dict[str, list[Record]]:
-    found: dict[str, list[Record]] = defaultdict(list)
+def _by_device(records: Iterable[Record]) -> dict[str, list[tuple[Record, tuple[float, float]]]]:
+    """Records with their `_interval`, by device; those without one are left out."""
+    found: dict[str, list[tuple[Record, tuple[float, float]]]] = defaultdict(list)
     for record in records:
-        if record.provenance.started and record.provenance.device:
-            found[record.provenance.device].append(record)
+        if record.provenance.device and (interval := _interval(record)):
+            found[record.provenance.device].append((record, interval))
     return found
 
 
-def _interval(record: Record) -> tuple[float, float]:
-    """Start and end of a run, in seconds since 1970, from the times in its record."""
-    start = datetime.fromisoformat(record.provenance.started or "").timestamp()
-    return start, start + (record.training_seconds or 0.0) + (record.measuring_seconds or 0.0)
+def _interval(record: Record) -> tuple[float, float] | None:
+    """Start and end of a run, in seconds since 1970, from the times in its record; None if they are not known."""
+    try:
+        start = datetime.fromisoformat(record.provenance.started or "").timestamp()
+    except (ValueError, OverflowError, OSError):  # records of other people may hold any text
+        return None
+    seconds = (record.training_seconds or 0.0) + (record.measuring_seconds or 0.0)
+    return (start, start + seconds) if 0 <= seconds < math.inf else None

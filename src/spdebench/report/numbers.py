@@ -17,10 +17,14 @@ def measured(entry: Entry) -> str:
     return f"{mean_and_std(entry.mean, entry.std)} ({entry.seeds_done})"
 
 
-def seeds_text(entries: Iterable[Entry]) -> str:
-    """A sentence on the number of seeds: ``One training seed.``, or mean and standard deviation over up to n seeds."""
+def seeds_text(entries: Iterable[Entry], *, spread: bool = True) -> str:
+    """A sentence on the number of seeds: ``One training seed.``, or the mean over up to n seeds.
+
+    ``spread``: standard deviations are shown, too.
+    """
     most = max((e.seeds_done for e in entries), default=0)
-    return f"Mean ± standard deviation over up to {most} training seeds." if most > 1 else "One training seed."
+    shown = "Mean ± standard deviation" if spread else "Mean"
+    return f"{shown} over up to {most} training seeds." if most > 1 else "One training seed."
 
 
 def published(entry: Entry) -> str:

@@ -192,6 +192,15 @@ def test_runs_that_shared_a_gpu_count_with_their_time_alone(tiny, monkeypatch):
     assert ratio == pytest.approx((START_SECONDS + 30.0) / (START_SECONDS + slowdown(2) * sum(rates) / 2))
 
 
+@pytest.mark.parametrize(("start", "seconds"), [("noon", 9.0), ("10:00:00", "inf"), ("10:00:00", "nan"), ("", -1.0)])
+def test_records_whose_times_mean_nothing_are_not_learned_from(tiny, start, seconds):
+    one, other, *_ = (j.spec for j in plan.jobs(matching(tiny.cells(3), "deeponet"), {}))
+    known = {run.digest: on_gpu(run, *given) for run, given in ((one, (start, seconds)), (other, ("09:00:00", 60.0)))}
+    assert list(loads(known)) == [other.digest]
+    if seconds != 9.0:
+        assert Rates(known, "cuda").seconds(one) == Rates({other.digest: known[other.digest]}, "cuda").seconds(one)
+
+
 def test_the_share_of_a_gpu_follows_from_the_size_of_a_step(tiny):
     """v / (v + l) with the l of the model: as measured at the measured size, and near 0 for tiny steps."""
     run = plan.jobs(matching(tiny.cells(1), "deeponet"), {})[0].spec
