@@ -7,6 +7,7 @@ import pytest
 import torch
 
 import spdebench as sb
+from spdebench.metrics.scores import bias_note
 from spdebench.report.site.charts import plot_training
 from spdebench.training.train_command import names_of
 
@@ -44,3 +45,9 @@ def test_pages_of_runs_show_whole_epochs_and_the_names_of_options_that_users_typ
     assert all(float(tick).is_integer() for axes in figure.axes for tick in axes.get_xticks())
     shown = names_of(sb.training.TrainOptions, {"batch": 20, "lr": 0.01, "epochs": 3})
     assert shown == {"batch_size": 20, "learning_rate": 0.01, "epochs": 3}
+
+
+def test_a_score_outside_its_interval_is_explained():
+    rows = [{"metric": name, "value": value, "low": 1.0, "high": 2.0} for name, value in (("acf", 2.5), ("mse", 1.5))]
+    assert bias_note(rows) == ["acf: the interval is corrected for a bias of the value, which lies outside"]
+    assert bias_note([*rows[1:], {"metric": "std_ratio", "value": 3.0, "low": None, "high": None}]) == []

@@ -245,11 +245,15 @@ def _print(
     floors: Sequence[dict[str, Any]] | None = None,
 ) -> None:
     """The one layout of scores: which samples, one line per metric, metrics that do not apply, reference values."""
+    from spdebench.metrics.scores import bias_note
+
     if as_json:
         print_json({**what, "scores": rows, "skipped": skipped, **({"floors": floors} if floors else {})})
         return
     typer.echo(one_line(text))
     print_table(rows)
+    for line in bias_note(rows):
+        typer.echo(line)
     for name, reason in skipped.items():
         typer.echo(one_line(f"not computed: {name} {reason}"))
     if floors:

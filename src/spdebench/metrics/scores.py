@@ -136,7 +136,16 @@ class Scores(Displayed, Mapping[str, Score]):
         for row in self.rows():
             ends = "" if row["low"] is None else f"  [{row['low']:.4g}, {row['high']:.4g}]"
             lines.append(f"{row['metric']:<16} {row['value']:>11.4g}{ends}")
-        return "\n".join(lines)
+        return "\n".join([*lines, *bias_note(self.rows())])
+
+
+def bias_note(rows: TableRows) -> list[str]:
+    """A line about the scores that lie outside their intervals; empty if there are none. See `Interval`."""
+    ends = [(row["metric"], row["value"], row["low"], row["high"]) for row in rows if row["low"] is not None]
+    names = [name for name, value, low, high in ends if not low <= value <= high]
+    return (
+        [f"{', '.join(names)}: the interval is corrected for a bias of the value, which lies outside"] if names else []
+    )
 
 
 def _score(values: Mapping[str, Any]) -> Score:
