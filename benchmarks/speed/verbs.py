@@ -37,7 +37,10 @@ def data(
     device: Device = "cpu",
     as_json: Json = False,
 ) -> None:
-    """Solvers against a floor (the same normals and transforms alone), ms per sample, one thread."""
+    """Solvers against their normals and transforms alone.
+
+    ms per sample, one thread.
+    """
     torch.set_num_threads(1)
     if equation:
         cases = {
@@ -81,9 +84,10 @@ def models(
     only: Annotated[str, typer.Option(help="One case, such as 'nspde'.")] = "",
     as_json: Json = False,
 ) -> None:
-    """One training step of the models against plain formulations, batch 20, 128 points, 51 frames, one thread.
+    """One training step of models against plain formulations.
 
-    Whole fits of step against the solver: case step-phi41, and step-phi42, which takes minutes and two threads.
+    Batch 20, 128 points, 51 frames, one thread. Whole fits of step against the solver: case step-phi41, and
+    step-phi42, which takes minutes and two threads.
     """
     rows = measure(only)
     print_json(rows) if as_json else print_table(rows)
@@ -91,7 +95,10 @@ def models(
 
 @app.command()
 def kernels(as_json: Json = False) -> None:
-    """The GPU kernels of each model and their gain over torch.compile with CUDA graphs, ms per epoch on an H200."""
+    """The GPU kernels of models and their gain.
+
+    ms per epoch on an H200, against torch.compile with CUDA graphs.
+    """
     rows = kernels_table()
     print_json(rows) if as_json else print_table(rows)
 
@@ -106,7 +113,10 @@ def train(
     device: Device = "cuda",
     as_json: Json = False,
 ) -> None:
-    """Training on phi41, ms per epoch: plain eager steps, our loop, and several of our loops at once."""
+    """Training on phi41: plain steps, our loop, several at once.
+
+    ms per epoch.
+    """
     if together < 1 or samples < 100:
         raise UserError(f"at least 1 run at once and 100 samples are needed, got {together} and {samples}")
     for name in names or []:

@@ -43,7 +43,10 @@ def make(
     device: Device = "cpu",
     as_json: Json = False,
 ) -> None:
-    """Write test inputs (initial data and noise, without the solution) for the problems of a suite, from a secret."""
+    """Write test inputs whose solutions are hidden.
+
+    These are initial data and noise, drawn from a secret, for the problems of a suite.
+    """
     import torch
 
     from spdebench.challenge import make_challenge, read_secret
@@ -77,7 +80,10 @@ def predict(
     device: Device = "cpu",
     as_json: Json = False,
 ) -> None:
-    """Predict the inputs of a challenge with trained runs and write a submission: predictions and card."""
+    """Write a submission with the predictions of trained runs.
+
+    It has their predictions for the inputs of the challenge, and the card.
+    """
     from spdebench.challenge import open_challenge, read_card, write_submission
     from spdebench.challenge.predict import predict_runs
     from spdebench.training import open_run
@@ -107,7 +113,10 @@ def score(
     device: Device = "cpu",
     as_json: Json = False,
 ) -> None:
-    """Compute the true solutions from the secret, and write the scores of the predictions into the submission."""
+    """Score a submission with the secret of the challenge.
+
+    The true solutions are computed from the secret, and the scores are written into the submission.
+    """
     import torch
 
     from spdebench.challenge import read_secret, score_submission
@@ -126,7 +135,10 @@ def reproduce(
     seed_file: SeedFile,
     as_json: Json = False,
 ) -> None:
-    """Store the scores of a second run of its command in a submission; scores within 2 % count as reproduced."""
+    """Mark a submission as reproduced by a second one.
+
+    The scores of a second run of its command are stored; scores within 2 % count as reproduced.
+    """
     from spdebench.challenge import read_secret
     from spdebench.challenge.score import reproduce as store_second_run
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from spdebench.cli.output import Device, Json, in_a_folder, print_json, print_table, size
-from spdebench.errors import Damaged, UserError
+from spdebench.errors import Damaged, UserError, one_line
 from spdebench.files import write_text
 from spdebench.registry import command, source
 
@@ -33,6 +33,7 @@ def info(file: File, as_json: Json = False) -> None:
     """Describe a dataset file. Only the metadata are read, and some members of a law if there are any."""
     from spdebench import data as datasets
     from spdebench.data.unseen_share import unseen_share
+    from spdebench.report.formatting import flat
     from spdebench.tasks import TASK_TEXT
 
     ds = datasets.open_dataset(file)
@@ -51,7 +52,10 @@ def info(file: File, as_json: Json = False) -> None:
         return
     typer.echo(f"{file} ({size(file.stat().st_size)}), {f'{len(ds)} samples' if ds.imported else ds.spec.rows_text}")
     if ds.imported:
-        typer.echo(f"imported: {ds.identity['published']}")
+        found = ds.identity["published"]
+        typer.echo(one_line(f"imported from {found.get('file')}; the equation is not known to models"))
+        others = {key: value for key, value in flat(found).items() if key not in ("file", "sha256")}
+        print_table([{"field": key, "value": value} for key, value in others.items()])
     else:
         e = ds.equation
         typer.echo(f"{e.title}: {e.formula}")
@@ -71,8 +75,9 @@ def verify(
     device: Device = "cpu",
     as_json: Json = False,
 ) -> None:
-    """Compare all checksums; then solve randomly chosen chunks again from the seed and compare them with the file.
+    """Check datasets against their checksums and their seeds.
 
+    All checksums are compared; then randomly chosen chunks are solved again from the seed and compared with the file.
     The exit code is 1 for every difference: the same versions must give the same bits, other versions differences of at
     most 1e-6 of the largest value.
     """
@@ -144,7 +149,10 @@ def card(
     device: Device = "cpu",
     as_json: Json = False,
 ) -> None:
-    """Print the dataset card: a description, reference errors, and the discretisation error of the data."""
+    """Print the card of a dataset.
+
+    A card has a description, reference errors, and the discretisation error of the data.
+    """
     import torch
 
     from spdebench import data as datasets
@@ -203,7 +211,10 @@ def get(
     revision: Revision = "main",
     out: Annotated[Path, typer.Option(help="Folder for the file.")] = Path("data"),
 ) -> None:
-    """Download a file from the hub and check it; the same command continues a download. Needs the extra hub."""
+    """Download a file from the hub and check it.
+
+    The same command continues an interrupted download. The extra hub is needed.
+    """
     from spdebench.data import hub
 
     path = hub.get(name, hub.Place(repo, revision), out)
@@ -232,9 +243,10 @@ def push(
         int, typer.Option(help="Number of samples that are solved on a finer grid if the card is missing.")
     ] = 16,
 ) -> None:
-    """Publish a dataset, with its card and metadata, for datasets.load_dataset: on the hub, or in a folder.
+    """Publish a dataset on the hub, or write it into a folder.
 
-    The file of members is published too, if there is one. The hub needs a token in HF_TOKEN and the extra hub.
+    Card and metadata are added, so that datasets.load_dataset can read it. The file of members is published too, if
+    there is one. The hub needs a token in HF_TOKEN and the extra hub.
     """
     import torch
 

@@ -118,7 +118,8 @@ def announcement(planned: RunSpec, task: Task) -> str:
     count = planned.build().counts()["parameters"]
     size = f"{count:,} parameters" if count else "no gradient training"
     parts = f"{len(task.train)} training, {len(task.val)} validation and {len(task.test)} test samples"
-    epochs = f"; up to {planned.options['epochs']} epochs" if planned.options["epochs"] else ""
+    most = planned.options["epochs"]
+    epochs = f"; up to {most} epoch{'s' if most > 1 else ''}" if most else ""
     return f"{planned.model}, {size}; task {task.spec.text} of {planned.equation}, {parts}{epochs}"
 
 
