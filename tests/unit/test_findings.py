@@ -19,6 +19,7 @@ from spdebench.findings import FINDINGS, Found, ordered, sources
 from spdebench.findings.information import without_current
 from spdebench.findings.noise import crank_nicolson_euler, noise_left
 from spdebench.findings.page import page, section, sections
+from spdebench.paper import published
 
 ROOT = Path(__file__).parents[2]
 PAGE = ROOT / "docs" / "findings.md"
@@ -136,6 +137,22 @@ def test_step_and_mean_of_a_published_file(tmp_path):
     flat = export_published(open_dataset(generate(eq, n=60, out=tmp_path)), tmp_path / "flat")
     found = on_file("step", flat)
     assert found["step"] < 1e-5 < 1e-2 < found["mean"]
+
+
+def test_boundaries_counts_every_pair_of_published_numbers():
+    """Each pair in the published numbers that differs in the boundary alone, and ours as ratios of two cells."""
+    chosen: dict[tuple[str, ...], dict[str, float]] = {}
+    for n in published.numbers():
+        if n.table.startswith(("tab:phi41_trc", "tab:phi41_sigma1", "tab:wave_")) and n.columns["task"] == "xi->u":
+            key = tuple(value for name, value in n.columns.items() if name != "boundary")
+            chosen.setdefault(key, {})[n.columns["boundary"]] = n.mean
+    pairs = [both for both in chosen.values() if len(both) == 2]
+    with sources(ROOT / "results") as given:
+        found = FINDINGS["boundaries"].compute(given)
+    assert found.numbers["pairs"] == len(pairs) == 80
+    assert found.numbers["equal"] == sum(both["periodic"] == both["dirichlet"] for both in pairs)
+    assert sum(len(str(row["periodic, printed"]).split()) for row in found.rows) == len(pairs)
+    assert found.numbers["wno"] > 1.5 > 0.9 > found.numbers["fno"]
 
 
 # --- the command --------------------------------------------------------------------------------------------------

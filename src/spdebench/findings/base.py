@@ -126,7 +126,7 @@ class Finding:
         return " ".join((function.__doc__ or "").split())
 
 
-CHAPTERS = ("regression", "floors", "speed", "constants", "noise", "information", "metrics")
+CHAPTERS = ("regression", "floors", "speed", "constants", "noise", "information", "metrics", "printed")
 """Modules with findings, in the order of the page."""
 
 

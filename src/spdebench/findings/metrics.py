@@ -1,4 +1,4 @@
-"""Findings about metrics: exchanged axes, batches, and numbers that are printed twice."""
+"""Findings about metrics: exchanged axes, and averages over batches."""
 
 from __future__ import annotations
 
@@ -14,7 +14,6 @@ from spdebench.errors import UserError
 from spdebench.findings.base import Finding, Found, OnFile, Sources, declare
 from spdebench.grids import Grid
 from spdebench.metrics.evaluate import evaluate
-from spdebench.paper import published
 from spdebench.solvers import simulate
 
 SAMPLES, BATCH = 180, 20
@@ -124,42 +123,5 @@ declare(
         "entry, and do not compare these two columns between models.",
         uses=("fresh data",),
         compute=axes,
-    )
-)
-
-
-# --- printed twice ------------------------------------------------------------------------------------------------
-def twice(given: Sources) -> Found:
-    """max / min of the numbers printed for one (equation, boundary, noise, sigma, task, J, model) in two tables."""
-    keys = ("equation", "boundary", "noise", "sigma", "task", "J", "model")
-    groups: dict[tuple[str, ...], dict[str, float]] = {}
-    for n in published.numbers():
-        whole = not n.columns["train_set"] or n.columns["train_set"] == n.columns["test_set"] == n.columns["J"]
-        if n.columns["metric"] == "rel_l2" and whole:
-            groups.setdefault(tuple(n.columns[k] for k in keys), {})[n.table] = n.mean
-    both = {key: values for key, values in groups.items() if len(values) > 1}
-    ratios = {key: max(values.values()) / min(values.values()) for key, values in both.items()}
-    apart = sorted((key for key in both if ratios[key] > 1.1), key=lambda key: -ratios[key])
-    rows = [
-        {
-            **dict(zip(("equation", "noise", "task", "J", "model"), (key[0], key[2], *key[4:]), strict=True)),
-            "printed": " and ".join(f"{v:g}" for v in both[key].values()),
-            "ratio": ratios[key],
-        }
-        for key in apart
-    ]
-    return Found({"both": len(both), "apart": len(apart), "largest": max(ratios.values())}, rows)
-
-
-declare(
-    Finding(
-        name="printed-twice",
-        title="The paper prints different errors for the same model on the same data.",
-        sentence="Of {both:.0f} relative L2 errors that appear in two tables, {apart:.0f} differ by more than 10 %, "
-        "the largest by a factor of {largest:.0f}.",
-        follows="The difference between two tables is far larger than the printed standard deviations. Train several "
-        "seeds, state the spread over them, and keep one record from which all tables are computed.",
-        uses=("published numbers",),
-        compute=twice,
     )
 )
