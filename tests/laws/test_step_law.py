@@ -12,6 +12,7 @@ import torch
 
 import spdebench as sb
 from spdebench import spec
+from spdebench.engines import memory
 from spdebench.errors import UserError, without_aliasing_warning
 from spdebench.metrics.law import law_scores
 from spdebench.models import model
@@ -240,6 +241,10 @@ def test_floors_of_a_task(task):
     assert torch.equal(independent(task, 4, inputs=slice(1, 2))[0], some[1])
     assert np.array_equal(independent(task, 2, first=1).numpy(), task.members()[:, 1:])
     torch.testing.assert_close(conditional_mean(task, 4)[:, 0], some.mean(1))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(memory, "free_memory", lambda: some.nbytes - 1)
+        with pytest.raises(UserError, match=r"4 members for each of 3 inputs: .* GB are free; choose fewer members"):
+            independent(task, 4)
     assert exact_gaussian(task, 2).shape == (3, 2, *task.test.shape)
 
 

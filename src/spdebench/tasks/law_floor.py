@@ -12,12 +12,14 @@ that a caller can work block by block. The third law is known in closed form, Va
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Sequence
 
 import torch
 from torch import Tensor
 
+from spdebench.engines import check_free_memory
 from spdebench.equations import Equation
 from spdebench.equations.scheme import propagator_of
 from spdebench.errors import UserError, without_aliasing_warning
@@ -76,16 +78,22 @@ def further_members(part: Part, members: range, inputs: slice = slice(None), dev
     data = part.datasets[0].spec
     if data.seen is None:
         raise UserError("members of a law need data with seen=K; generate with --seen K --members 64")
-    samples = [int(s) for s in part.rows[0][inputs] for _ in members]
-    numbers = tuple(members) * (len(samples) // max(1, len(members)))
-    size, pieces = TOGETHER[torch.device(device).type], []
+    rows = part.rows[0][inputs].tolist()
+    samples, numbers = [row for row in rows for _ in members], tuple(members) * len(rows)
+    kind = torch.device(device).type
+    size = TOGETHER[kind]
+    if kind == "cpu":
+        what = f"{len(members)} members for each of {len(rows)} inputs"
+        need = 4 * len(samples) * math.prod(part.shape)
+        check_free_memory(need, what, "choose fewer members, or some inputs with inputs=slice(0, 10)")
+    out = torch.empty((len(samples), *part.shape), device=device)
     with without_aliasing_warning():
         for start in range(0, len(samples), size):
-            rows = slice(start, start + size)
-            partial = PartialNoise(data.seen, numbers[rows])
-            paths = simulate(data.equation, data.seed, samples[rows], device=device, partial=partial)
-            pieces.append(part.thinned(paths.u))
-    return torch.unflatten(torch.cat(pieces), 0, (-1, len(members)))
+            some = slice(start, start + size)
+            partial = PartialNoise(data.seen, numbers[some])
+            paths = simulate(data.equation, data.seed, samples[some], device=device, partial=partial)
+            out[some] = part.thinned(paths.u)
+    return out.reshape(len(rows), len(members), *part.shape)
 
 
 def _seen(task: Task) -> int:
