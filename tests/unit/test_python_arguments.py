@@ -9,6 +9,7 @@ import torch
 import spdebench as sb
 from spdebench.metrics.scores import bias_note
 from spdebench.report.site.charts import plot_training
+from spdebench.report.style import symbol_of
 from spdebench.training.train_command import names_of
 
 PHI = sb.equation("phi41", points=16, truncation=8, frames=5, steps=5)
@@ -51,3 +52,13 @@ def test_a_score_outside_its_interval_is_explained():
     rows = [{"metric": name, "value": value, "low": 1.0, "high": 2.0} for name, value in (("acf", 2.5), ("mse", 1.5))]
     assert bias_note(rows) == ["acf: the interval is corrected for a bias of the value, which lies outside"]
     assert bias_note([*rows[1:], {"metric": "std_ratio", "value": 3.0, "low": None, "high": None}]) == []
+
+
+@pytest.mark.parametrize(
+    ("formula", "symbol"),
+    [("u_t = u_xx", "u"), ("h_t = h_xx", "h"), ("omega_t = f", r"\omega"), ("d v = (v_xx) dt", "v"), ("my $ 1", "u")],
+)
+def test_figures_name_the_solution_as_the_formula_does(formula, symbol):
+    eq = sb.equation("phi41")
+    object.__setattr__(eq, "formula", formula)
+    assert symbol_of(eq) == symbol

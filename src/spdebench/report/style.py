@@ -145,9 +145,12 @@ def remark_of(data: Dataset | Equation) -> str:
     return ", ".join(parts)
 
 
-def symbol_of(dataset: Dataset) -> str:
-    """The letter of the solution in the equation's formula: u, or h for kpz."""
-    return "u" if dataset.imported else dataset.equation.formula.split("_")[0]
+def symbol_of(data: Dataset | Equation) -> str:
+    """The solution in the equation's formula, as matplotlib writes it: u, h for kpz, \\omega for nse."""
+    if isinstance(data, Dataset):
+        return "u" if data.imported else symbol_of(data.equation)
+    found = re.match("(?:d )?(omega|[A-Za-z])(?:_t+)? = ", data.formula)
+    return "u" if found is None else found[1].replace("omega", r"\omega")
 
 
 def plain(name: str, length: int = 44) -> str:

@@ -34,6 +34,7 @@ from spdebench.report.style import (
     plane,
     shades,
     styled,
+    symbol_of,
     symmetric_limit,
     title_of,
 )
@@ -228,7 +229,7 @@ def _remark(equation: Equation, families: dict[str, tuple[Outcome, ...]]) -> str
 
 def _draw_pair(row: Sequence[Axes], equation: Equation, with_term: np.ndarray, without: np.ndarray) -> None:
     """Draw the two solutions on one colour scale, and their relative difference."""
-    grid, letter = equation.grid, equation.formula.split("_")[0]
+    grid, letter = equation.grid, symbol_of(equation)
     rms = np.sqrt((with_term**2).mean(tuple(range(1, 1 + grid.dim)), keepdims=True))
     relative = np.abs(with_term - without) / np.where(rms > 0, rms, 1.0)
     first, second, third = (_rows_and_columns(field, grid) for field in (with_term, without, relative))
@@ -271,7 +272,7 @@ def _draw_distances(axes: Axes, table: pandas.DataFrame) -> None:
 
 def _draw_lines(row: Sequence[Axes], equation: Equation, families: dict[str, tuple[Outcome, ...]]) -> None:
     """Draw the low modes at T against x, one line for each J."""
-    letter = equation.formula.split("_")[0]
+    letter = symbol_of(equation)
     for axes, (kind, family) in zip(row, families.items(), strict=True):
         for outcome, colour in zip(family, shades(len(family)), strict=True):
             values = np.append(outcome.drawn(), outcome.drawn()[0])  # periodic: the value at x = 1 is that at x = 0

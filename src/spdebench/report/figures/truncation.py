@@ -23,6 +23,7 @@ from spdebench.report.style import (
     remark_of,
     shades,
     styled,
+    symbol_of,
     title_of,
 )
 from spdebench.solvers import simulate
@@ -60,7 +61,7 @@ def plot_truncation(
     remark = remark_of(equation) + f", seed {seed}; the same noise for every J;  bands: ± 2 s.e."
     figure = new_figure(10.0, 4.2, title_of(equation, n), remark)
     left, centre, right = figure.subplots(1, 3, width_ratios=(1, 1, 0.8))
-    letter = equation.formula.split("_")[0]
+    letter = symbol_of(equation)
     times = equation.times.numpy()
     for response, colour in zip(responses, shades(len(responses)), strict=True):
         label = f"$J$ = {response.truncation}" + (" (aliased)" if response.aliased else "")
