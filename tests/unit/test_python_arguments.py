@@ -8,6 +8,7 @@ import torch
 
 import spdebench as sb
 from spdebench.metrics.scores import bias_note
+from spdebench.report import plot_statistics
 from spdebench.report.site.charts import plot_training
 from spdebench.report.style import symbol_of
 from spdebench.training.train_command import names_of
@@ -62,3 +63,11 @@ def test_figures_name_the_solution_as_the_formula_does(formula, symbol):
     eq = sb.equation("phi41")
     object.__setattr__(eq, "formula", formula)
     assert symbol_of(eq) == symbol
+
+
+def test_the_mean_of_a_conserved_field_is_drawn_flat(tmp_path):
+    """The panel of the mean is at least 1e-3 standard deviations high, so that it does not show rounding errors."""
+    small = sb.equation("nse", points=8, solve_points=8, truncation=4, frames=2, steps=20)
+    data = sb.open_dataset(sb.generate(small, n=4, out=tmp_path))
+    low, high = plot_statistics(data).axes[2].get_ylim()
+    assert high - low >= 1e-3 * data.u[:, -1].std(0).mean() > 100 * np.ptp(data.u.mean((0, 2, 3)))

@@ -24,6 +24,10 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 
+CONSERVED = 1e-3
+"""The least height of the panel of the mean, as a fraction of the standard deviation."""
+
+
 @styled
 def plot_statistics(dataset: Dataset) -> Figure:
     """mean_n u(t, x) and Var_n u(t, x) against x at t = T/2 and T; mean_x mean_n u, mean_x std_n u and
@@ -61,4 +65,9 @@ def plot_statistics(dataset: Dataset) -> Figure:
         axes.set(title=name, xlabel="time $t$", xlim=(0, times[-1]))
         if statistic is not sums.mean_over_space:
             axes.set_ylim(bottom=0)
+            continue
+        low, high = axes.get_ylim()
+        least = CONSERVED * float(np.max(gathered.estimate(sums.deviation)[0]))
+        if high - low < least:  # the mean is conserved: its rounding errors are not shown
+            axes.set_ylim((low + high - least) / 2, (low + high + least) / 2)
     return figure
