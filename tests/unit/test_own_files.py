@@ -9,8 +9,10 @@ from pathlib import Path
 
 import pytest
 
+import spdebench as sb
 from command_line import call as command
 from spdebench import registry
+from spdebench.campaign.one_run import Places, collect
 from spdebench.equations import EQUATIONS
 from spdebench.models import MODELS
 from spdebench.report.numbers import first_few
@@ -98,6 +100,9 @@ def test_old_data_and_runs_are_not_shown_for_an_edited_file(own_file, capsys):
     assert "rel_l2" in told(WALKER, *train) and "already finished" in told(WALKER, *train)
     assert "mine.py, which has changed" in told(WALKER + "\n# edited\n", *train)
     assert "already finished" in told(WALKER + "\n# edited\n", *train, "--force")
+    run, places = sb.open_run(next(Path("runs").glob("walker-*"))), Places("data", "runs", "results")
+    refused, taken = (collect(run.spec, places, force) for force in (False, True))  # as `table --run` does
+    assert refused.state == "failed" and "which has changed" in refused.message and taken.state == "added"
 
 
 def test_a_folder_for_a_dataset_and_a_changed_byte(own_file, capsys):

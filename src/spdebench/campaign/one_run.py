@@ -32,6 +32,7 @@ from spdebench.training.law_rows import LawRowSpec
 from spdebench.training.members import SEEN_NOISE
 from spdebench.training.provenance import provenance
 from spdebench.training.solver_row import SolverSpec
+from spdebench.training.train import check_source
 
 FAILED = "failed.json"  # in a run's folder: why it failed, until it is begun again
 CHECKPOINT = 10.0  # seconds between checkpoints, or more where they take long; one is written when a budget ends
@@ -172,11 +173,16 @@ def has_record(places: Places, spec: AnySpec) -> bool:
         return False
 
 
-def collect(spec: AnySpec, places: Places) -> RunOutcome:
-    """Add the record of a run that was finished but never recorded."""
+def collect(spec: AnySpec, places: Places, force: bool = False) -> RunOutcome:
+    """Add the record of a run that was finished but never recorded; ``force``: also if its model was edited since."""
     path = Path(places.runs) / spec.name
     try:
-        record = open_run(path).record if isinstance(spec, RunSpec) else read_record(path / "record.json")
+        if isinstance(spec, RunSpec):
+            run = open_run(path)
+            check_source(run, force=force)
+            record = run.record
+        else:
+            record = read_record(path / "record.json")
     except UserError as error:
         return RunOutcome(spec.name, "failed", 0.0, str(error))
     return _add(record, places)

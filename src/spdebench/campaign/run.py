@@ -73,7 +73,7 @@ def fill_missing(
     if campaign is not None:
         campaign.write(places.runs)
     for job in ready:
-        note(collect(job.spec, places))
+        note(collect(job.spec, places, settings.force))
     reserve = 0.0 if settings.exclusive else reserved_seconds(todo, known, budget)
     thrifty = budget is not None
     local = settings.engine == "local"

@@ -88,7 +88,7 @@ def train(
         require_tensorboard()
     identity = identify(model, task, config or {}, training)
     run = Run(Path(out) / identity.name, identity)
-    _check_source(run, resume, execution.force)
+    check_source(run, resume, execution.force)
     if is_complete(run, test):
         remove_checkpoint(run)  # left by a process that was killed just before it removed the checkpoint
         return _opened(run)
@@ -156,7 +156,7 @@ def _claim(run: Run, resume: bool) -> None:
         write_json(run.file("source.json"), {"model": version})
 
 
-def _check_source(run: Run, resume: bool, force: bool) -> None:
+def check_source(run: Run, resume: bool = True, force: bool = False) -> None:
     """Refuse to continue or to show a run if the user's own file that declares the model has changed since."""
     file, now = run.file("source.json"), source(MODELS[run.spec.model])
     stated = read_json(file).get("model") if now and file.exists() else now
