@@ -53,6 +53,7 @@ def test_mistakes_are_one_line(words, message, capsys):
         (["tiny", "--run", "--budget", "soon"], "a budget is a time such as 25m"),
         (["tiny", "--plan", "--only", "nobody"], "no row matches 'nobody'"),
         (["tiny", "--only", "nobody"], "no row matches 'nobody'"),
+        (["tiny", "--results", "nowhere"], "no such folder of run records: nowhere"),
         (["tiny", "--run", "--device", "tpu9"], "unknown device"),
         (["tiny", "--plan", "--device", "tpu"], "unknown device"),
         (["tiny", "--run", "--jobs", "0"], "--jobs must be at least 1"),

@@ -103,6 +103,10 @@ def table(
     which: Edition = "paper" if edition == "paper" else "converged"
     known = store.known(results)
     if not plan_only and not run:
+        if results is not None and not results.exists():
+            raise UserError(
+                f"no such folder of run records: {results}; name another with --results, or make it with --run"
+            )
         _show(chosen, known, seeds, which, only, format, as_json)
         return
     kept, needs = cells_of(chosen, seeds, which, only, known), settings.needs(known, devices)
