@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import time
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -22,6 +22,7 @@ from spdebench.paper.base import AnySpec, dataset_of
 from spdebench.paper.figure_data import add_figure_data
 from spdebench.records import Provenance, Record, store
 from spdebench.records.codec import decode
+from spdebench.records.record import TEST
 from spdebench.spec import canonical_json
 from spdebench.tasks import Part, Task
 from spdebench.training import Diverged, Paused, Run, RunSpec, law_rows, open_run, part_for, score_on, train
@@ -31,6 +32,7 @@ from spdebench.training.held_out import run_part
 from spdebench.training.law_rows import LawRowSpec
 from spdebench.training.members import SEEN_NOISE
 from spdebench.training.provenance import provenance
+from spdebench.training.scoring import add_metrics
 from spdebench.training.solver_row import SolverSpec
 from spdebench.training.train import check_source
 
@@ -70,6 +72,7 @@ class Unit:
     force: bool = False  # whether to continue what another version or device has begun
     need: engines.Need = field(default_factory=engines.Need)
     wait_for_others: bool = False  # whether to wait while another process makes this run
+    metrics: Mapping[str, tuple[str, ...]] = field(default_factory=dict)  # part -> metrics beyond the usual ones
     figure_data: tuple[str, ...] = ()  # what figures need from its record
     pilot: bool = False  # whether it tries a learning rate; if it diverges, its record says so
     seconds: float = 0.0  # about how long it takes on this device, shared with others
@@ -228,6 +231,9 @@ def _make(unit: Unit) -> Record:
         part = run_part(run, open_dataset(_dataset_file(dataset, unit)))
         shown = part if dataset.seen is None else part.showing(SEEN_NOISE)
         score_on(run, shown, label, device=unit.device)
+        add_metrics(run, shown, unit.metrics.get(label, ()), label, device=unit.device)
+    if TEST in unit.metrics:
+        add_metrics(run, _task(unit.spec, unit).test, unit.metrics[TEST], device=unit.device)
 
     def test_part() -> Part:
         return part_for(run, ensure_dataset(dataset_of(run.spec.datasets[0]), unit.places.data, "cpu", unit.force))
@@ -262,7 +268,8 @@ def _measure_solver(spec: SolverSpec, unit: Unit) -> Record:
     known = store.read(unit.places.results).get(spec.digest)
     if known is not None and solver.lacks_floor(known):
         return solver.with_floor(known, unit.device)
-    return _measure(spec, unit, lambda dataset: solver.measure(spec, dataset, unit.device))
+    names = dict.fromkeys(name for names in unit.metrics.values() for name in names)
+    return _measure(spec, unit, lambda dataset: solver.measure(spec, dataset, unit.device, names))
 
 
 def _measure_law(spec: LawRowSpec, unit: Unit) -> Record:
@@ -274,8 +281,9 @@ def _measure(spec: SolverSpec | LawRowSpec, unit: Unit, measure: Callable[[Datas
     folder = unit.folder
     dataset = open_dataset(_dataset_file(spec.dataset, unit))
     with locked(folder):
-        if not has_record(unit.places, spec):
-            if (folder / "record.json").exists():
+        readable = has_record(unit.places, spec)
+        if not readable or unit.metrics:
+            if not readable and (folder / "record.json").exists():
                 set_aside(folder / "record.json")
             write_json(folder / "record.json", measure(dataset).to_dict())
     return read_record(folder / "record.json")

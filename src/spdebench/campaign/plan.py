@@ -20,6 +20,7 @@ from spdebench.paper.figure_data import wanted as wanted_of_run
 from spdebench.records import Record, Records
 from spdebench.training import RunSpec
 from spdebench.training.folder import checkpoint_file
+from spdebench.training.law_rows import LawRowSpec
 from spdebench.training.provenance import device_type
 from spdebench.training.solver_row import lacks_floor
 
@@ -34,8 +35,9 @@ class Job:
     """One run that a table needs. It is ``done`` (in the records), ``finished`` (only in its folder), ``begun`` or
     ``missing``.
 
-    ``shifts`` are further datasets, by label, on which it is still to be scored; ``figure_data`` what its record still
-    lacks for figures; ``seconds`` what is left to do. ``gives`` are the published numbers (their lines in
+    ``shifts`` are further datasets, by label, on which it is still to be scored; ``metrics`` the metrics beyond the
+    usual ones that its record lacks, by part; ``figure_data`` what it lacks for figures; ``seconds`` what is left to
+    do. ``gives`` are the published numbers (their lines in
     `published.csv`) and the rows of leaderboards (table, group, row) that wait for it. ``pilot``: it tries a learning
     rate for them, and ``chain`` are the seconds of all pilots and of the run after them. ``members``: how many its
     datasets of laws have. Jobs of a lower ``group`` come first, and within it those of a lower ``turn``.
@@ -46,6 +48,7 @@ class Job:
     status: Status
     seconds: float
     shifts: Mapping[str, DatasetSpec] = field(default_factory=dict)
+    metrics: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     figure_data: tuple[str, ...] = ()
     gives: frozenset[Gives] = frozenset()
     pilot: bool = False
@@ -77,7 +80,8 @@ class Job:
     def lacking(self) -> tuple[str, ...]:
         """Why a recorded run is made again: what its record lacks and no folder of a finished run can give."""
         made_again = self.recorded and self.status in ("begun", "missing")
-        return (*self.figure_data, *self.shifts) if made_again else ()
+        metrics = dict.fromkeys(name for names in self.metrics.values() for name in names)
+        return (*metrics, *self.figure_data, *self.shifts) if made_again else ()
 
     @property
     def datasets(self) -> list[DatasetSpec]:
@@ -91,6 +95,7 @@ def jobs(cells: Iterable[Cell], records: Records, runs: str | Path = "runs", dev
     groups = _groups_with_pilots(cells)
     wanted: dict[str, AnySpec] = {}
     shifts: dict[str, dict[str, DatasetSpec]] = defaultdict(dict)
+    metrics: dict[str, dict[str, dict[str, None]]] = defaultdict(lambda: defaultdict(dict))
     shown: dict[str, dict[str, None]] = defaultdict(dict)
     gives: dict[str, set[Gives]] = defaultdict(set)
     pilots: dict[str, Cell] = {}
@@ -111,9 +116,11 @@ def jobs(cells: Iterable[Cell], records: Records, runs: str | Path = "runs", dev
             shown[run.digest] |= dict.fromkeys(wanted_of_run(cell.figure_data, place))
             if cell.shift is not None and not cell.pilots:
                 shifts[run.digest][cell.part] = cell.shift
+            if cell.further_metric and not cell.pilots and not isinstance(run, LawRowSpec):
+                metrics[run.digest][cell.part][cell.metric] = None
     found = {
         digest: replace(
-            _job(run, shifts[digest], tuple(shown[digest]), records.get(digest), Path(runs), rates),
+            _job(run, shifts[digest], metrics[digest], tuple(shown[digest]), records.get(digest), Path(runs), rates),
             gives=frozenset(gives[digest]),
             pilot=digest in pilots,
             members=members[digest],
@@ -141,6 +148,7 @@ def _groups_with_pilots(cells: Iterable[Cell]) -> dict[tuple[str, str], int]:
 def _job(
     run: AnySpec,
     shifts: Mapping[str, DatasetSpec],
+    metrics: Mapping[str, Iterable[str]],
     figure_data: tuple[str, ...],
     record: Record | None,
     runs: Path,
@@ -148,25 +156,33 @@ def _job(
 ) -> Job:
     folder = runs / run.name
     scored, shown = (record.shifts, record.figure_data.names) if record else ({}, ())
-    open_shifts = {label: data for label, data in shifts.items() if label not in scored}
+    open_metrics = {part: lacking for part, names in metrics.items() if (lacking := _not_scored(record, part, names))}
+    open_shifts = {label: data for label, data in shifts.items() if label not in scored or label in open_metrics}
     open_data = tuple(name for name in figure_data if name not in shown)
-    later = SCORING_SECONDS * (len(open_shifts) + bool(open_data))
+    later = SCORING_SECONDS * (len(open_shifts) + bool(open_data or open_metrics))
     if record is not None and lacks_floor(record):
-        return Job(run, "missing", rates.seconds(run))
-    if record is not None and not open_shifts and not open_data:
+        return Job(run, "missing", rates.seconds(run), metrics=open_metrics)
+    if record is not None and not open_shifts and not open_metrics and not open_data:
         return Job(run, "done", 0.0)
+    left: dict[str, Any] = {"shifts": open_shifts, "metrics": open_metrics, "figure_data": open_data}
     if (folder / "record.json").exists():
-        return Job(run, "finished", later, open_shifts, open_data)
+        return Job(run, "finished", later, **left)
     also_shown = _figure_data_needed().get(run.digest, ())  # its folder may be gone later
-    open_data = tuple(dict.fromkeys((*open_data, *also_shown)))
+    left["figure_data"] = tuple(dict.fromkeys((*open_data, *also_shown)))
     if checkpoint_file(folder, "best").exists():  # trained, but not tested
-        return Job(run, "begun", SCORING_SECONDS + later, open_shifts, open_data)
+        return Job(run, "begun", SCORING_SECONDS + later, **left)
     whole = rates.seconds(run)
     done = _epochs_logged(folder / "log.jsonl")
     if checkpoint_file(folder, "last").exists() and done:
-        left = max(0.05, 1 - done / max(1.0, rates.epochs(run)))
-        return Job(run, "begun", left * whole + later, open_shifts, open_data)
-    return Job(run, "missing", whole + later, open_shifts, open_data)
+        share = max(0.05, 1 - done / max(1.0, rates.epochs(run)))
+        return Job(run, "begun", share * whole + later, **left)
+    return Job(run, "missing", whole + later, **left)
+
+
+def _not_scored(record: Record | None, part: str, names: Iterable[str]) -> tuple[str, ...]:
+    """The metrics among ``names`` that a record does not have for a part."""
+    known = record.part(part) if record else None
+    return tuple(name for name in names if known is None or name not in known.scores)
 
 
 @cache

@@ -120,7 +120,7 @@ def _ready_and_rest(todo: Sequence[Job], places: Places) -> tuple[list[Job], lis
     rest: list[Job] = []
     for job in todo:
         if job.status != "done":
-            complete = job.status == "finished" and not job.shifts and not job.figure_data
+            complete = job.status == "finished" and not (job.shifts or job.metrics or job.figure_data)
             (ready if complete and has_record(places, job.spec) else rest).append(job)
     return ready, rest
 
@@ -139,6 +139,7 @@ def _units(rest: Sequence[Job], places: Places, settings: RunSettings, deadline:
             progress=settings.progress and settings.exclusive,
             force=settings.force,
             need=needs.of(job, devices[k % len(devices)]),
+            metrics=dict(job.metrics),
             figure_data=job.figure_data,
             pilot=job.pilot,
             seconds=needs.seconds(job, devices[0]),

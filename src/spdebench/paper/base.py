@@ -18,6 +18,7 @@ from spdebench.data import DatasetSpec
 from spdebench.data.identity import from_json
 from spdebench.equations import equation
 from spdebench.errors import UserError
+from spdebench.metrics import DEFAULT, METRICS
 from spdebench.models import MODELS
 from spdebench.paper import published
 from spdebench.records import Record, Records
@@ -245,6 +246,11 @@ class Cell:
     def next_runs(self) -> tuple[AnySpec, ...]:
         """The runs that can be made: those of the cell, or first the pilots that choose their learning rate."""
         return self.pilots or self.runs
+
+    @property
+    def further_metric(self) -> bool:
+        """Whether its metric is computed for this table only: it is not one of those that every run is scored by."""
+        return self.metric in METRICS and self.metric not in DEFAULT
 
     @property
     def label(self) -> str:

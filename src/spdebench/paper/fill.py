@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import statistics
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cache
@@ -213,8 +214,12 @@ def fill(table: Table, records: Records, seeds: int = 3, edition: Edition = "pap
 
 def _notes(table: Table, entries: tuple[Entry, ...]) -> tuple[str, ...]:
     """The notes of a table, a note on aliasing, and those of `NOTES` for its rows."""
-    rows = {"", *(e.cell.row for e in entries)} if entries else set()
-    return (*table.notes, *_aliasing(entries), *(note for row, note in NOTES.items() if row in rows))
+    if not entries:
+        return table.notes
+    samples = statistics.mode(d["n"] for e in entries for run in e.cell.runs[:1] for d in run.datasets)
+    rows = {"", *(e.cell.row for e in entries)}
+    own = (note.format(samples=samples) if not row else note for row, note in NOTES.items() if row in rows)
+    return (*table.notes, *_aliasing(entries), *own)
 
 
 def _aliasing(entries: tuple[Entry, ...]) -> tuple[str, ...]:
@@ -267,6 +272,9 @@ def _value(record: Record, cell: Cell) -> float | None:
     """The number of a cell in a record; for skill the energy score, from which it is computed later."""
     if cell.part == FLOOR:
         return floor_of(record)
+    scored = record.part(cell.part)
+    if cell.further_metric and (scored is None or cell.metric not in scored.scores):
+        return None
     return record.value(ENERGY_SCORE if cell.metric == SKILL else cell.metric, cell.part)
 
 

@@ -37,8 +37,9 @@ FINE_REFERENCE, INDEPENDENT_ENSEMBLE = "solver vs fine reference", "independent 
 """Reference rows that come from the solver's record."""
 
 NOTES: Mapping[str, str] = {
-    "": "Data: 1200 samples of seed 0, split 70:15:15 by one permutation (3407), unless said otherwise. Ours: mean ± "
-    "s.d. over training seeds, their number in brackets; the paper's s.d. is over its five runs on the test set.",
+    "": "Data: {samples} samples of seed 0, split 70:15:15 by one permutation (3407), unless said otherwise. Ours: "
+    "mean ± s.d. over training seeds, their number in brackets; the paper's s.d. is over its five runs on the test "
+    "set.",
     "trees": "mean: the mean of the training data. linear, trees: linear regression on the solution of the linear "
     "equation, or on its trees of height 2 (products and integrals), with the exact kernel of the equation.",
     f"trees{GENERATORS}": "generator's kernel (linear, trees, DLR-Net, NORS): the model uses the linear part of the "

@@ -47,6 +47,18 @@ class PartScores:
     part: str = ""
     n: int | None = None
 
+    def without(self, known: PartScores) -> PartScores:
+        """Only the metrics that other scores of the same samples do not have."""
+        return dataclasses.replace(self, scores=_only_new(self.scores, known.scores), samples={})
+
+    def filled_from(self, other: PartScores) -> PartScores:
+        """These scores, with the metrics added that only ``other`` has."""
+        return dataclasses.replace(self, scores={**self.scores, **_only_new(other.scores, self.scores)})
+
+
+def _only_new(scores: Mapping[str, MetricValue], known: Mapping[str, MetricValue]) -> dict[str, MetricValue]:
+    return {name: value for name, value in scores.items() if name not in known}
+
 
 @dataclass(frozen=True)
 class Provenance:
@@ -205,15 +217,20 @@ class Record:
 
         None if there are none.
         """
+        scores = _only_new(self.scores, known.scores)
         shifts = {label: scored for label, scored in self.shifts.items() if label not in known.shifts}
+        for label in self.shifts.keys() & known.shifts.keys():
+            if (fresh := self.shifts[label].without(known.shifts[label])).scores:
+                shifts[label] = fresh
         figure_data = self.figure_data.only(n for n in self.figure_data.names if n not in known.figure_data.names)
         timed = self.exclusive_timing and not known.exclusive_timing
-        if not (shifts or figure_data.names or timed):
+        if not (scores or shifts or figure_data.names or timed):
             return None
         return Addition(
             digest=self.digest,
             name=self.name,
             model=self.model,
+            scores=scores,
             shifts=shifts,
             figure_data=figure_data,
             exclusive_timing=timed,
@@ -222,9 +239,11 @@ class Record:
 
     def with_addition(self, new: Addition) -> Record:
         """This record with an addition. Known scores stay; an exclusive time replaces one that is not exclusive."""
+        both = {label: self.shifts[label].filled_from(s) for label, s in new.shifts.items() if label in self.shifts}
         merged = dataclasses.replace(
             self,
-            shifts={**new.shifts, **self.shifts},
+            scores={**self.scores, **_only_new(new.scores, self.scores)},
+            shifts={**new.shifts, **self.shifts, **both},
             figure_data=self.figure_data.filled_from(new.figure_data),
         )
         if not new.exclusive_timing:
@@ -244,11 +263,13 @@ class Record:
 
 @dataclass(frozen=True, kw_only=True)
 class Addition:
-    """A later line of a results file, which adds scores on other data, figure data or an exclusive time to a record."""
+    """A later line of a results file. It adds scores by further metrics or on other data, figure data or an exclusive
+    time to a record."""
 
     digest: str
     name: str = ""
     model: str = ""
+    scores: Mapping[str, MetricValue] = field(default_factory=dict)
     shifts: Mapping[str, PartScores] = field(default_factory=dict)
     figure_data: FigureData = FigureData()
     exclusive_timing: bool = False

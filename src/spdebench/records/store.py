@@ -1,7 +1,8 @@
 """Run records on disk: ``<folder>/<equation>.jsonl``, one line per run; lines are appended and never changed.
 
-Records with the same digest are of the same run. A second one is ignored, except for its additions (scores on further
-data, figure data, a time measured exclusively): these are appended as a short line and merged when read.
+Records with the same digest are of the same run. A second one is ignored, except for its additions (scores by further
+metrics or on further data, figure data, a time measured exclusively): these are appended as a short line and merged
+when read.
 """
 
 from __future__ import annotations

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import os
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -20,6 +21,7 @@ from spdebench.models.base import evaluation_batch
 from spdebench.progress import Progress
 from spdebench.records import MetricValue, PartScores, Provenance, Record
 from spdebench.records.codec import decode
+from spdebench.records.record import TEST
 from spdebench.tasks import Part
 from spdebench.tasks.split import LEAST_SCORED
 from spdebench.timing import median_time
@@ -242,6 +244,28 @@ def score_on(run: Run, part: Part, label: str, *, device: str = "cpu") -> PartSc
         record = replace(run.record, shifts={**run.record.shifts, label: entry})
         write_json(run.file("record.json"), record.to_dict())
     return entry
+
+
+def add_metrics(run: Run, part: Part, names: Sequence[str], label: str = TEST, *, device: str = "cpu") -> None:
+    """Score a finished run by further metrics on its test part, or on a part that it was scored on as ``label``.
+
+    The values are added to its record; those that it has stay as they are.
+    """
+    known = run.record.part(label)
+    missing = [name for name in names if known is None or name not in known.scores]
+    if not missing:
+        return
+    kept = run.predictions if label == TEST else None
+    prediction = predict_part(run.model.to(device), part) if kept is None else kept
+    new = metric_values(evaluate(prediction, part.u, part.grid, metrics=missing, times=part.times))
+    with locked(Path(run.path)):
+        record = run.record
+        if label == TEST:
+            record = replace(record, scores={**new, **record.scores})
+        else:
+            shift = record.shifts[label].filled_from(PartScores(new))
+            record = replace(record, shifts={**record.shifts, label: shift})
+        write_json(run.file("record.json"), record.to_dict())
 
 
 def _check_unseen(run: Run, part: Part, label: str) -> None:

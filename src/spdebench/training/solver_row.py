@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import dataclasses
 import time
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -68,17 +68,18 @@ class SolverSpec(ReferenceSpec):
         return Given(self.dataset.equation, self.task.get("every", 1), self.task.get("stride", 1))
 
 
-def measure(wanted: SolverSpec, dataset: Dataset, device: str = "cpu") -> Record:
-    """The record of the solver on the test part of a dataset."""
+def measure(wanted: SolverSpec, dataset: Dataset, device: str = "cpu", metrics: Iterable[str] = ()) -> Record:
+    """The record of the solver on the test part of a dataset, scored by the usual and by further ``metrics``."""
     start = time.perf_counter()
     task = spec.build(TaskSpec, wanted.task, "task")
     rows = task.rows(len(dataset))["test"]
     given = wanted.given
     scored = Part("test", [dataset], [rows], every=task.every, stride=task.stride)
     truth = scored.u
+    names = tuple(dict.fromkeys((*METRICS, *metrics)))
 
     def score(u: Tensor, against: Tensor) -> PartScores:
-        found = evaluate(u, against, scored.grid, metrics=METRICS, times=scored.times, resamples=0)
+        found = evaluate(u, against, scored.grid, metrics=names, times=scored.times, resamples=0)
         values = {name: MetricValue(float(s.value)) for name, s in found.items()}
         return PartScores(values, sample_errors(found))
 

@@ -21,10 +21,13 @@ from spdebench.campaign.run import fill_missing
 from spdebench.campaign.selection import matching
 from spdebench.data import generate, open_dataset
 from spdebench.errors import UserError
+from spdebench.metrics import evaluate
 from spdebench.paper.fill import fill
 from spdebench.records import store as records
+from spdebench.records.record import FLOOR
 from spdebench.records.times import share_times
-from spdebench.training import Diverged, Fit, checkpoints
+from spdebench.training import Diverged, Fit, checkpoints, open_run, part_for
+from spdebench.training.scoring import predict_part
 from spdebench.version import made_with
 from tiny_tables import made_up, places, tiny_table, todo
 
@@ -96,6 +99,31 @@ def test_a_further_shift_needs_no_training(copy, monkeypatch):
     outcomes = fill_missing(todo(cells, copy), copy)
     assert [o.state for o in outcomes] == ["added", "added"]
     assert all("again" in records.read(copy.results)[o.record.digest].shifts for o in outcomes)
+
+
+def test_a_further_metric_needs_no_training_if_the_runs_are_there(copy, monkeypatch):
+    """A metric that runs are not scored by as a rule: scored later on every part, also for the solver's rows."""
+    table, metric = tiny_table(), "rel_l1"
+    asked = [
+        dataclasses.replace(w, metric=metric, column=f"{metric} {w.column}") for w in table.wants if w.part != FLOOR
+    ]
+    more = dataclasses.replace(table, wants=(*table.wants, *asked))
+    cells, known = more.cells(1), records.read(copy.results)
+    elsewhere = plan.jobs(cells, known, "no-folder")  # without the folders of the runs they are made again, and why
+    assert {j.lacking for j in elsewhere if j.spec.model == "mean"} == {(metric,)}
+    monkeypatch.setattr(one_run, "train", lambda *a, **k: pytest.fail("trained again"))
+    outcomes = fill_missing(todo(cells, copy), copy)
+    assert {o.state for o in outcomes} == {"added"}
+    assert fill_missing(todo(cells, copy), copy) == []
+    found = fill(more, records.read(copy.results), 1)
+    assert not found.missing() and all(math.isfinite(e.mean) for e in found.entries)
+    entry = found.groups[1].entries["DeepONet", f"{metric} fresh"]
+    one = open_run(Path(copy.runs) / entry.records[0].name)
+    part = part_for(one, next(Path(copy.data).glob("*n20-seed1*.parquet")), "all")
+    again = evaluate(predict_part(one.model, part), part.u, part.grid, metrics=[metric], resamples=0)
+    assert entry.mean == pytest.approx(again[metric].value, rel=1e-5)
+    solver = found.groups[0].entries["solver", f"{metric} J=4"]
+    assert solver.mean < 1e-5 < found.groups[0].entries["mean", f"{metric} J=4"].mean
 
 
 def test_a_run_stopped_by_its_budget_and_continued_has_the_same_result(whole, tmp_path, monkeypatch):

@@ -13,7 +13,7 @@ from fake_records import dataset, fake_records, record, written
 from spdebench.errors import UserError
 from spdebench.records import FigureData, MetricValue, PartScores, Record
 from spdebench.records import store as records
-from spdebench.records.record import LossLog
+from spdebench.records.record import LossLog, decode_line
 from spdebench.records.times import without_exclusive_time
 from spdebench.training.folder import read_record
 
@@ -140,6 +140,19 @@ def test_an_addition_brings_what_is_new_and_changes_nothing_else():
     merged = known.with_addition(addition)
     assert (merged.value("rel_l2", "a"), merged.value("rel_l2", "b")) == (0.1, 0.2)
     assert merged.figure_data == log and merged.inference_ms == 0.01 and merged.val == known.val
+
+
+def test_an_addition_has_the_metrics_that_are_new_on_each_part():
+    rel_l2, shifted = {"rel_l2": {"value": 0.1}}, {"a": {"scores": {"rel_l2": {"value": 0.2}}, "n": 6}}
+    known = record("fno", dataset(8, 0.0), scores=rel_l2, shifts=shifted)
+    more = {"rel_l2": MetricValue(9.0), "hurst": MetricValue(0.5)}
+    later = dataclasses.replace(known, scores=more, shifts={"a": dataclasses.replace(known.shifts["a"], scores=more)})
+    addition = later.addition_to(known)
+    assert set(addition.scores) == set(addition.shifts["a"].scores) == {"hurst"}
+    merged = known.with_addition(decode_line(json.loads(json.dumps(addition.to_dict()))))
+    assert (merged.value("rel_l2"), merged.value("hurst")) == (0.1, 0.5)
+    assert (merged.value("rel_l2", "a"), merged.value("hurst", "a"), merged.shifts["a"].n) == (0.2, 0.5, 6)
+    assert later.addition_to(merged) is None
 
 
 def test_one_run_of_each_kind_is_to_be_timed():
