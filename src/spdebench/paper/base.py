@@ -17,11 +17,12 @@ from spdebench import spec
 from spdebench.data import DatasetSpec
 from spdebench.data.identity import from_json
 from spdebench.equations import equation
-from spdebench.errors import UserError
-from spdebench.metrics import DEFAULT, METRICS
+from spdebench.errors import UserError, unknown
+from spdebench.metrics import DEFAULT, LAW_METRICS, METRICS
 from spdebench.models import MODELS
 from spdebench.paper import published
 from spdebench.records import Record, Records
+from spdebench.records.summary import SKILL
 from spdebench.tasks import Inputs, TaskSpec, subsampling
 from spdebench.training.identity import RunSpec, plan
 from spdebench.training.law_rows import INDEPENDENT_LAW, LawRowSpec
@@ -31,6 +32,8 @@ T = TypeVar("T")
 Edition = Literal["paper", "converged"]
 EDITIONS: tuple[Edition, ...] = ("paper", "converged")
 AnySpec = RunSpec | SolverSpec | LawRowSpec
+OTHER_METRICS = (*LAW_METRICS, SKILL, "val", "inference_ms")
+"""What a cell may show besides metrics of predictions: scores of laws, and what a run records of itself."""
 PILOT_EPOCHS = 100
 """The number of epochs of a run that tries a learning rate."""
 
@@ -283,6 +286,9 @@ class Table:
         """
         if seeds < 1:
             raise UserError(f"seeds must be at least 1, got {seeds}")
+        for name in dict.fromkeys(want.metric for want in self.wants):
+            if name not in METRICS and name not in OTHER_METRICS:
+                raise unknown(f"metric of table {self.name}", name, [*METRICS, *OTHER_METRICS])
         used: dict[int, int] = {}
         edition = self.edition or edition
         known = records or {}

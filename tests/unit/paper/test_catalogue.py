@@ -67,6 +67,13 @@ def test_a_row_from_outside_has_the_training_options_of_its_number(outside):
     assert rows and all(w.options == {"epochs": 3} and w.config == {} for w in rows)
 
 
+def test_a_metric_that_does_not_exist_is_refused():
+    first = table("phi41-periodic")
+    wrong = dataclasses.replace(first, wants=(dataclasses.replace(first.wants[0], metric="rel_l22"),))
+    with pytest.raises(UserError, match=r"phi41-periodic.*'rel_l22'.*rel_l2"):
+        wrong.cells()
+
+
 def test_a_model_from_outside_has_a_row_once_it_has_records(outside):
     assert outside not in fill(small(), {}, 1).rows
     cells = small().with_models([outside]).cells(1)
