@@ -54,7 +54,10 @@ CASES = (
     Case("phi42", 240, 1.05 * 0.1221, {"truncation": 128}, quick=False),
     Case("phi43", 120, 1.05 * 0.1135, quick=False),
     Case("phi41", 600, 1e-5, {"sigma": 0.1, "edition": "converged"}, quick=False),
-    Case("kpz", 600, 1e-3, {"sigma": 1.0, "edition": "converged"}, quick=False),
+    # The bar 1e-3 was set for the paper's counter-term, once the default. Its drift -C t makes |h| 2.9 times as large
+    # as the exact counter-term does, and relative errors smaller: 5.6e-4 was measured, 1.35e-3 with the exact one.
+    Case("kpz", 600, 1e-3, {"sigma": 1.0, "edition": "converged", "renormalisation": "paper"}, quick=False),
+    Case("kpz", 600, 1.5e-3, {"sigma": 1.0, "edition": "converged"}, quick=False),
 )
 
 

@@ -144,7 +144,7 @@ def card(
         typer.Option(help="Write the card to this file instead of printing it; for several files, to this folder."),
     ] = None,
     samples: Annotated[
-        int, typer.Option(help="Number of samples that are solved on a finer grid to measure the discretisation error.")
+        int, typer.Option(help="Number of samples that are solved more accurately to measure the discretisation error.")
     ] = 16,
     device: Device = "cpu",
     as_json: Json = False,
@@ -240,7 +240,7 @@ def push(
         bool, typer.Option("--private", help="If the repository does not exist yet, make it private.")
     ] = False,
     samples: Annotated[
-        int, typer.Option(help="Number of samples that are solved on a finer grid if the card is missing.")
+        int, typer.Option(help="Number of samples that are solved more accurately if the card is missing.")
     ] = 16,
 ) -> None:
     """Publish a dataset on the hub, or write it into a folder.

@@ -2,7 +2,7 @@
 
 Besides the paper's models every table has the baselines without a network (the mean of the training part, regression
 on the linear equation's solution and on its trees, regression of a frame on the one before), the solver, and the
-distance of the data to a finer solution.
+distance of the data to a more accurate solution.
 """
 
 from __future__ import annotations
@@ -35,6 +35,10 @@ GENERATORS = ", generator's kernel"
 name."""
 FINE_REFERENCE, INDEPENDENT_ENSEMBLE = "solver vs fine reference", "independent ensemble"
 """Reference rows that come from the solver's record."""
+MORE_ACCURATE = (
+    "a more accurate solution with the same noise (a finer grid, a scheme of higher order or more time steps)"
+)
+"""What the data are compared with in the row FINE_REFERENCE: edition converged, or that edition with more steps."""
 
 NOTES: Mapping[str, str] = {
     "": "Data: {samples} samples of seed 0, split 70:15:15 by one permutation (3407), unless said otherwise. Ours: "
@@ -52,8 +56,8 @@ NOTES: Mapping[str, str] = {
     FLOOR: "Three reference errors of each problem. floor: the error of the best possible prediction from the input "
     "(noise that is not part of the input is drawn many times); nonlinearity: the error of linear with the exact "
     "kernel; identifiability: the error of step. Errors within a factor 1.2 of the floor count as equal.",
-    FINE_REFERENCE: f"{FINE_REFERENCE}: distance of the data to the solution with the same noise on a finer grid and "
-    "step. A model with a smaller error has fitted the numerical scheme; the number no longer tells us about the SPDE.",
+    FINE_REFERENCE: f"{FINE_REFERENCE}: distance of the data to {MORE_ACCURATE}. A model with a smaller error has "
+    "fitted the numerical scheme; the number no longer tells us about the SPDE.",
     INDEPENDENT_ENSEMBLE: f"{INDEPENDENT_ENSEMBLE}: other samples of the same law; no model can be expected to score "
     "below it.",
 }

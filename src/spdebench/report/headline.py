@@ -12,7 +12,7 @@ from spdebench.errors import UserError
 from spdebench.files import write_text
 from spdebench.paper.catalogue import table
 from spdebench.paper.fill import Entry, Group, fill
-from spdebench.paper.layout import FINE_REFERENCE
+from spdebench.paper.layout import FINE_REFERENCE, MORE_ACCURATE
 from spdebench.records import Records
 from spdebench.records.summary import count, rough
 from spdebench.report.core_table import MARKS as core_marks
@@ -20,7 +20,7 @@ from spdebench.report.core_table import core_table, shift_tables
 from spdebench.report.costs import point_of
 from spdebench.report.equation_list import MARKS as equation_marks
 from spdebench.report.equation_list import equation_list
-from spdebench.report.markup import md, md_table
+from spdebench.report.markup import md, md_table, paragraph
 from spdebench.report.numbers import measured, published
 from spdebench.report.observation_table import MARKS as law_marks
 from spdebench.report.observation_table import observation_tables
@@ -114,13 +114,15 @@ def block(records: Records) -> str:
         "",
         md_table(header, rows),
         "",
-        "mean, linear, trees and step have no network; step fits one time step to the data without knowing the",
-        "equation. linear, trees, DLR-Net and NORS integrate with the exact heat kernel. Rows with the *generator's",
-        "kernel* use the linear part of the numerical scheme that generated the data, which is unknown for real data;",
-        "these rows are not ranked. *solver vs fine reference* is the distance of the data to a solution with the same",
-        "noise on a finer grid and time step. A model with a smaller error has fitted the numerical scheme, and its",
-        "error no longer tells us about the SPDE. The equation has the drift -u^3 of the paper's text; the authors'",
-        "code has 3u - u^3." + _pending(waiting),
+        paragraph(
+            "mean, linear, trees and step have no network; step fits one time step to the data without knowing the "
+            "equation. linear, trees, DLR-Net and NORS integrate with the exact heat kernel. Rows with the "
+            "*generator's kernel* use the linear part of the numerical scheme that generated the data, which is "
+            f"unknown for real data; these rows are not ranked. *{FINE_REFERENCE}* is the distance of the data to "
+            f"{MORE_ACCURATE}. A model with a smaller error has fitted the numerical scheme, and its error no longer "
+            "tells us about the SPDE. The equation has the drift -u^3 of the paper's text; the authors' code has "
+            "3u - u^3." + _pending(waiting)
+        ),
         "All numbers: [docs/results.md](docs/results.md).",
     ]
     return "\n".join(lines) + "\n"

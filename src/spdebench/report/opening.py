@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from spdebench.models import MODELS
 from spdebench.paper.catalogue import table
 from spdebench.paper.fill import Group, fill
-from spdebench.paper.layout import FINE_REFERENCE, GENERATORS
+from spdebench.paper.layout import FINE_REFERENCE, GENERATORS, MORE_ACCURATE
 from spdebench.records import Records
 from spdebench.records.solver_times import large_batches
 from spdebench.records.summary import MAIN, median
@@ -128,7 +128,7 @@ def sentences(found: Sequence[Dot]) -> list[str]:
             f"On {TITLE}, a regression that fits one time step without knowing the equation has a relative L2 error of "
             f"{step.error:.0e}, the best published network ({best.rstrip('*')}) has {published[best]:g}, and "
             f"{below} of the {len(published)} published errors are smaller than {distance:.2g}, the discretisation "
-            "error of the data (their distance to a solution with the same noise on a finer grid and time step)."
+            f"error of the data: their distance to {MORE_ACCURATE}."
         )
     lines.append(
         "Every number is computed from run records in this repository; [docs/findings.md](docs/findings.md) lists what "

@@ -12,6 +12,7 @@ from spdebench.paper.base import Edition
 from spdebench.paper.catalogue import TABLES
 from spdebench.paper.comparison import VERDICTS, Explanation, PublishedComparison, comparisons
 from spdebench.paper.fill import Entry, Filled, Group, fill
+from spdebench.paper.layout import FINE_REFERENCE, MORE_ACCURATE
 from spdebench.records import Record, Records
 from spdebench.records.record import TEST
 from spdebench.records.summary import rough
@@ -32,7 +33,7 @@ Our numbers are the mean ± s.d. over training seeds (number of seeds in bracket
 mean ± s.d.; the ratio is ours / published. Unless a table says otherwise, the data are in edition `paper`: the grid,
 time step and scheme of the paper's text."""
 
-READING = """\
+READING = f"""\
 A cell shows *ours / published*; `*` marks a number above the published mean + 2 s.d., `†` an error at the floor.
 [results.csv](results.csv) has one line per number, with ratios, seeds, parameters and the hashes of the runs; the site
 (`spdebench report`) links each number to its runs. *ms*: inference time per sample at batch 100, with the noise already
@@ -46,8 +47,9 @@ sample at 100,000, `spdebench bench data`). These reference rows have no publish
   generated the data, which is unknown for real data. Such rows are not ranked.
 - `solver`: the solver that generated the data, with the same input as a model. Its error is rounding, or comes from
   time steps and grid points that are not part of the input.
-- `solver vs fine reference`: distance of the data to the solution with the same noise on a finer grid and time step,
-  the discretisation error of the data. A model with a smaller error has fitted the numerical scheme.
+- `{FINE_REFERENCE}`: the discretisation error of the data, their distance to
+  {MORE_ACCURATE}.
+  A model with a smaller error has fitted the numerical scheme.
 - `independent ensemble`: other samples of the same law.
 
 Below each table there are three reference errors of each problem. *floor*: the error of the best possible prediction
@@ -196,7 +198,7 @@ def _converged(records: Records) -> list[list[str]]:
         for e in f.entries
         if e.values
     ]
-    about = "The same equations and noise on finer grids and time steps; the published numbers are for edition `paper`."
+    about = "The same equations and noise, solved more accurately; the published numbers are for edition `paper`."
     return [["## Edition converged", about, md_table(["table", "cell", "ours", "published"], rows)]] if rows else []
 
 

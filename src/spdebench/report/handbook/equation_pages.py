@@ -12,7 +12,7 @@ from typing import get_args, get_type_hints
 from spdebench.equations import EQUATIONS, Equation
 from spdebench.paper.base import Cell, dataset_of
 from spdebench.paper.fill import Filled
-from spdebench.paper.layout import FINE_REFERENCE
+from spdebench.paper.layout import FINE_REFERENCE, MORE_ACCURATE
 from spdebench.records.summary import MAIN, number
 from spdebench.report.formatting import title
 from spdebench.report.handbook.formula import display
@@ -162,7 +162,7 @@ def _problems(name: str, tables: Iterable[Filled]) -> Iterator[str]:
     """A table of the reference errors of the equation's problems."""
     yield (
         "Relative L2 errors. [Floors](../concepts/floors.md) explains the columns; *discretisation* is the distance of "
-        "the data to a solution with the same noise on a finer grid and step."
+        f"the data to {MORE_ACCURATE}."
     )
     rows = [*_core_rows(name), *(row for filled in tables for row in _table_rows(name, filled))]
     header = ["problem", "floor", "nonlinearity", "identifiability", "discretisation"]
