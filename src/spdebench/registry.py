@@ -31,7 +31,7 @@ WITH: list[str] = []
 _PREFIX = "spdebench_with_"
 _FILES: dict[str, tuple[Path, str]] = {}
 """Module of a `--with` file -> its path and the first digits of its SHA-256."""
-_declared = 0  # how many things other packages and `--with` files have declared in this process
+_declared = 0  # how many things were declared in this process, other than classes of this package
 
 
 def command(words: str) -> str:
@@ -155,7 +155,7 @@ class Declarations(Generic[T]):
             raise UserError(f"{self.kind} '{name}' is declared twice: by {old.__module__} and by {item.__module__}")
         self._items[name] = item
         global _declared
-        _declared += not _is_of_this_package(item)
+        _declared += not (isinstance(item, type) and item.__module__.startswith("spdebench."))
 
     def _load(self) -> None:
         """Declare everything, once: this package's own, those of entry points, and those of `--with` files."""
@@ -189,16 +189,6 @@ class Registry(Declarations[type[T]], Generic[T]):
     def __iter__(self) -> Iterator[str]:
         self._load()
         return iter(sorted(self._items))
-
-
-def _is_of_this_package(item: object) -> bool:
-    """Whether this package declares a thing: a class by its module, any other thing by the code that declares it."""
-    if isinstance(item, type):
-        return item.__module__.partition(".")[0] == "spdebench"
-    frame = inspect.currentframe()
-    while frame is not None and frame.f_globals.get("__name__", "").partition(".")[0] == "spdebench":
-        frame = frame.f_back
-    return frame is not None and frame.f_globals.get("__name__", "").partition(".")[0] == "importlib"
 
 
 def _origin(item: object) -> object:
