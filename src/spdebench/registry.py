@@ -111,6 +111,13 @@ def source(item: object) -> str:
     return f"{digest} of {path.name}"
 
 
+def changed_source(stated: str | None, item: object) -> str:
+    """``version A, which has changed (now B)`` if the `--with` file that declares a class is not the one that is stated
+    in data or in a run; empty if it is, or if one of the two is not known."""
+    now = source(item)
+    return f"version {stated}, which has changed (now {now})" if stated and now and stated != now else ""
+
+
 def mistake_in_file(error: BaseException) -> str:
     """One line with the place of an error that was raised in or below a `--with` file; empty for other errors.
 

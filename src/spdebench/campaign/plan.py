@@ -37,11 +37,10 @@ class Job:
 
     ``shifts`` are further datasets, by label, on which it is still to be scored; ``metrics`` the metrics beyond the
     usual ones that its record lacks, by part; ``figure_data`` what it lacks for figures; ``seconds`` what is left to
-    do. ``gives`` are the published numbers (their lines in
-    `published.csv`) and the rows of leaderboards (table, group, row) that wait for it. ``pilot``: it tries a learning
-    rate for them, and ``chain`` are the seconds of all pilots and of the run after them. ``members``: how many its
-    datasets of laws have. Jobs of a lower ``group`` come first, and within it those of a lower ``turn``.
-    ``recorded``: it has a record.
+    do. ``gives`` are the published numbers (their lines in `published.csv`) and the rows of leaderboards (table, group,
+    row) that wait for it. ``pilot``: it tries a learning rate for them, and ``chain`` are the seconds of all pilots and
+    of the run after them. ``members``: how many its datasets of laws have. Jobs of a lower ``group`` come first, and
+    within it those of a lower ``turn``. ``recorded``: it has a record.
     """
 
     spec: AnySpec
@@ -156,7 +155,8 @@ def _job(
 ) -> Job:
     folder = runs / run.name
     scored, shown = (record.shifts, record.figure_data.names) if record else ({}, ())
-    open_metrics = {part: lacking for part, names in metrics.items() if (lacking := _not_scored(record, part, names))}
+    lacking = {part: record.not_scored(names, part) if record else tuple(names) for part, names in metrics.items()}
+    open_metrics = {part: names for part, names in lacking.items() if names}
     open_shifts = {label: data for label, data in shifts.items() if label not in scored or label in open_metrics}
     open_data = tuple(name for name in figure_data if name not in shown)
     later = SCORING_SECONDS * (len(open_shifts) + bool(open_data or open_metrics))
@@ -177,12 +177,6 @@ def _job(
         share = max(0.05, 1 - done / max(1.0, rates.epochs(run)))
         return Job(run, "begun", share * whole + later, **left)
     return Job(run, "missing", whole + later, **left)
-
-
-def _not_scored(record: Record | None, part: str, names: Iterable[str]) -> tuple[str, ...]:
-    """The metrics among ``names`` that a record does not have for a part."""
-    known = record.part(part) if record else None
-    return tuple(name for name in names if known is None or name not in known.scores)
 
 
 @cache

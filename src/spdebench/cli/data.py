@@ -10,7 +10,7 @@ import typer
 from spdebench.cli.output import Device, Json, in_a_folder, print_json, print_table, size
 from spdebench.errors import Damaged, UserError, one_line
 from spdebench.files import write_text
-from spdebench.registry import command, source
+from spdebench.registry import changed_source, command
 
 if TYPE_CHECKING:
     from spdebench import data as datasets
@@ -129,8 +129,8 @@ def _verification_text(ds: datasets.Dataset, result: Verification) -> str:
             else f"{TOLERANCE:g} is allowed with other versions or another processor than made the file"
         )
         text += f"{verdict}{result.identical} to the bit, largest difference {result.largest:.1e} ({allowed})"
-        made, now = ds.made.get("source"), source(type(ds.spec.equation))
-        text += f"; it was made with version {made}, now {now}" if made != now else ""
+        if changed := changed_source(ds.made.get("source"), type(ds.spec.equation)):
+            text += f"; it was made with {changed}"
     if drawn:
         text += f"; chunks drawn at random, a change in one of them is found with probability {result.coverage:.0%}"
     return text + ("; --all for the rest" if drawn else "")

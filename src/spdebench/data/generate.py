@@ -34,7 +34,7 @@ from spdebench.engines import Need, check_workers, held, locked, run
 from spdebench.equations import Equation, as_equation
 from spdebench.errors import Damaged, NoiseWarning, UserError
 from spdebench.files import replacing, set_aside
-from spdebench.registry import source
+from spdebench.registry import changed_source, source
 from spdebench.spec import canonical_json, loads
 from spdebench.version import made_with, what_differs
 
@@ -204,12 +204,9 @@ def _made(identity: DatasetSpec, device: str) -> dict[str, str]:
 
 def _check_source(path: Path, equation: Equation, force: bool) -> None:
     """Refuse a finished file if the user's own file that declares the equation has changed since."""
-    stated, now = open_dataset(path).made.get("source", ""), source(type(equation))
-    if stated and now and stated != now and not force:
-        raise UserError(
-            f"{path} was made with version {stated}, which has changed (now {now}); remove it to make it again, or "
-            f"keep it with --force"
-        )
+    changed = changed_source(open_dataset(path).made.get("source"), type(equation))
+    if changed and not force:
+        raise UserError(f"{path} was made with {changed}; remove it to make it again, or keep it with --force")
 
 
 def _check_made(made: dict[str, str], identity: DatasetSpec, device: str, parts: Path, force: bool) -> None:

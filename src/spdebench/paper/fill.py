@@ -272,8 +272,7 @@ def _value(record: Record, cell: Cell) -> float | None:
     """The number of a cell in a record; for skill the energy score, from which it is computed later."""
     if cell.part == FLOOR:
         return floor_of(record)
-    scored = record.part(cell.part)
-    if cell.further_metric and (scored is None or cell.metric not in scored.scores):
+    if cell.further_metric and record.not_scored([cell.metric], cell.part):
         return None
     return record.value(ENERGY_SCORE if cell.metric == SKILL else cell.metric, cell.part)
 

@@ -186,6 +186,11 @@ class Record:
         """Scores on the run's own test part, or on the shift of this label."""
         return PartScores(self.scores, self.samples) if name == TEST else self.shifts.get(name)
 
+    def not_scored(self, metrics: Iterable[str], part: str = TEST) -> tuple[str, ...]:
+        """The metrics that it does not have on a part; all of them if the part was not scored."""
+        scored = self.part(part)
+        return tuple(name for name in metrics if scored is None or name not in scored.scores)
+
     def value(self, metric: str, part: str = TEST) -> float | None:
         """One number. None: the part was not scored, or no time was measured. NaN: there is no finite score."""
         if metric == "inference_ms":

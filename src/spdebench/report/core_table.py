@@ -60,8 +60,8 @@ def _tested(group: Group, row: str) -> Entry:
 def _error(group: Group | None, row: str) -> float:
     """The error by which rows are sorted; those without a finite one come last."""
     entry = None if group is None else group.entries.get((row, TEST))
-    known = entry is not None and entry.mean is not None and math.isfinite(entry.mean)
-    return entry.mean if known else math.inf  # type: ignore[union-attr, return-value]
+    error = entry.mean if entry else None
+    return math.inf if error is None or not math.isfinite(error) else error
 
 
 def _text(filled: Filled, group: Group, row: str, column: str) -> str:

@@ -37,8 +37,8 @@ def published(entry: Entry) -> str:
 
 def multiple(entry: Entry) -> str:
     """Our number as a multiple of the published one: x1.2; empty if one is missing or not finite."""
-    known = entry.ratio is not None and math.isfinite(entry.ratio)
-    return f"x{rough(entry.ratio, 3)}" if known else ""  # type: ignore[arg-type]
+    ratio = entry.ratio
+    return "" if ratio is None or not math.isfinite(ratio) else f"x{rough(ratio, 3)}"
 
 
 def heading(filled: Filled) -> str:

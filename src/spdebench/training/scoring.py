@@ -251,8 +251,7 @@ def add_metrics(run: Run, part: Part, names: Sequence[str], label: str = TEST, *
 
     The values are added to its record; those that it has stay as they are.
     """
-    known = run.record.part(label)
-    missing = [name for name in names if known is None or name not in known.scores]
+    missing = run.record.not_scored(names, label)
     if not missing:
         return
     kept = run.predictions if label == TEST else None

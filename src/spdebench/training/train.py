@@ -16,7 +16,7 @@ from spdebench.data.checks import check_device, check_folder
 from spdebench.engines import is_out_of_memory
 from spdebench.errors import UserError
 from spdebench.models import MODELS, OperatorModel
-from spdebench.registry import source
+from spdebench.registry import changed_source, source
 from spdebench.tasks import Task
 from spdebench.tasks.split import LEAST_SCORED, working_split
 from spdebench.tasks.task import Source
@@ -158,10 +158,9 @@ def _claim(run: Run, resume: bool) -> None:
 
 def check_source(run: Run, resume: bool = True, force: bool = False) -> None:
     """Refuse to continue or to show a run if the user's own file that declares the model has changed since."""
-    file, now = run.file("source.json"), source(MODELS[run.spec.model])
-    stated = read_json(file).get("model") if now and file.exists() else now
-    if stated != now and not force and (resume or run.finished):
+    file, model = run.file("source.json"), MODELS[run.spec.model]
+    stated = read_json(file).get("model") if source(model) and file.exists() else None
+    if (changed := changed_source(stated, model)) and not force and (resume or run.finished):
         raise UserError(
-            f"{run.path} was made with version {stated}, which has changed (now {now}); remove the folder to train "
-            f"again, or keep it with --force"
+            f"{run.path} was made with {changed}; remove the folder to train again, or keep it with --force"
         )
