@@ -40,7 +40,8 @@ class Job:
     do. ``gives`` are the published numbers (their lines in `published.csv`) and the rows of leaderboards (table, group,
     row) that wait for it. ``pilot``: it tries a learning rate for them, and ``chain`` are the seconds of all pilots and
     of the run after them. ``members``: how many its datasets of laws have. Jobs of a lower ``group`` come first, and
-    within it those of a lower ``turn``. ``recorded``: it has a record.
+    within it those of a lower ``turn``. ``recorded``: it has a record. ``lacking``: why a recorded run is made again,
+    that is, what its record lacks and no folder of a finished run can give.
     """
 
     spec: AnySpec
@@ -56,6 +57,7 @@ class Job:
     turn: int = 0
     group: int = 0
     recorded: bool = False
+    lacking: tuple[str, ...] = ()
 
     @property
     def numbers(self) -> int:
@@ -74,13 +76,6 @@ class Job:
     def trained(self) -> bool:
         """Whether it takes epochs at all."""
         return isinstance(self.spec, RunSpec) and bool(self.spec.options["epochs"])
-
-    @property
-    def lacking(self) -> tuple[str, ...]:
-        """Why a recorded run is made again: what its record lacks and no folder of a finished run can give."""
-        made_again = self.recorded and self.status in ("begun", "missing")
-        metrics = dict.fromkeys(name for names in self.metrics.values() for name in names)
-        return (*metrics, *self.figure_data, *self.shifts) if made_again else ()
 
     @property
     def datasets(self) -> list[DatasetSpec]:
@@ -160,8 +155,9 @@ def _job(
     open_shifts = {label: data for label, data in shifts.items() if label not in scored or label in open_metrics}
     open_data = tuple(name for name in figure_data if name not in shown)
     later = SCORING_SECONDS * (len(open_shifts) + bool(open_data or open_metrics))
+    absent = dict.fromkeys(name for names in open_metrics.values() for name in names)
     if record is not None and lacks_floor(record):
-        return Job(run, "missing", rates.seconds(run), metrics=open_metrics)
+        return Job(run, "missing", rates.seconds(run), metrics=open_metrics, lacking=tuple(absent))
     if record is not None and not open_shifts and not open_metrics and not open_data:
         return Job(run, "done", 0.0)
     left: dict[str, Any] = {"shifts": open_shifts, "metrics": open_metrics, "figure_data": open_data}
@@ -169,6 +165,7 @@ def _job(
         return Job(run, "finished", later, **left)
     also_shown = _figure_data_needed().get(run.digest, ())  # its folder may be gone later
     left["figure_data"] = tuple(dict.fromkeys((*open_data, *also_shown)))
+    left["lacking"] = (*absent, *open_data, *open_shifts) if record else ()
     if checkpoint_file(folder, "best").exists():  # trained, but not tested
         return Job(run, "begun", SCORING_SECONDS + later, **left)
     whole = rates.seconds(run)

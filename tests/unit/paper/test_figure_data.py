@@ -150,6 +150,16 @@ def test_the_plan_of_a_figure_names_a_recorded_run_that_is_made_again(tmp_path, 
     assert (job.status, job.lacking) == ("done", ())
 
 
+def test_a_run_that_is_made_again_for_a_score_does_not_name_the_figure_data_that_its_record_has(tmp_path):
+    """The new run keeps these data, too, but they are not the reason for it."""
+    cells = table("nse-evolution").cells(1)
+    (run,) = cells[0].runs
+    held = FigureData(fields=FieldData(0, (1,), (0.1,), {"16 x 16": PackedFields.of(np.zeros((1, 2, 2)))}))
+    known = {run.digest: dataclasses.replace(made_up(run, 0.1), figure_data=held)}
+    (job,) = plan.jobs(cells, known, tmp_path, "cuda")
+    assert (job.status, job.figure_data, job.lacking) == ("missing", ("fields",), (cells[1].part,))
+
+
 def test_a_run_of_another_table_keeps_the_fields_that_a_figure_will_want(tmp_path):
     (figure, _) = table("nse-evolution").cells(1)
     (cell,) = (c for c in table("wave-kdv-kpz-nse").cells(1) if c.runs == figure.runs)
