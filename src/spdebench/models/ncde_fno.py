@@ -3,12 +3,15 @@
     z_0(x) = A u_0(x),   dz = F(z) dt + G(z) dW,   u(t, x) = R(z_t(x)),   z_t(x) in R^h
     F(z) = tanh(D gelu(C (K * z + B z))),   G(z) = tanh(E z),   R = r_2 relu(r_1 .)
 
-Everything acts pointwise in x except (K * z)(x) = Re sum_k K_k z^_k e^{2 pi i k x}, summed over m centred wave numbers.
+Everything acts pointwise in x except (K * z)(x) = Re sum_k K_k z^_k e^{2 pi i k.x}, summed over m centred wave numbers
+along each axis. The paper has it in one dimension; two and three are ours.
 """
 
 from __future__ import annotations
 
+import itertools
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -29,53 +32,59 @@ from spdebench.tasks import Setting
 class NCDEFNOConfig(Config):
     hidden: int = 32  # h
     width: int = 128  # inside F and the readout
-    space_modes: int = 16  # m, with both signs: k = -m/2 .. m/2 - 1; at most the number of grid points
+    space_modes: int = 16  # m along each axis, with both signs: k = -m/2 .. m/2 - 1; at most the number of grid points
     solver: Solver = "rk4"
     form: Literal["default", "published"] = "default"
 
 
 class Convolution(nn.Module):
-    """K * z on ``(B, X, h)`` by real matrix products: transform, one matrix per mode, inverse transform.
+    """K * z on ``(B, X, h)``, X all grid points, by real matrix products: transform, one matrix per mode, inverse.
 
     With z^_k = a - ib (means of z cos and z sin) and the matrices of k and -k combined into P + iQ,
 
-        K * z = sum_{k=0}^{m/2} (P a + Q b) cos(2 pi k x) + (P b - Q a) sin(2 pi k x).
+        K * z = sum_k (P a + Q b) cos(2 pi k.x) + (P b - Q a) sin(2 pi k.x),   |k_i| <= m/2, one k of each pair +-k.
 
-    The default form stores P and Q for k = 0..m/2. The published form stores a matrix for each centred k, as reals
-    (h, h, m, 2); for real z those of k and -k are redundant.
+    The default form stores P and Q for these k (k = 0..m/2 in one dimension). The published form, in one dimension,
+    stores a matrix for each centred k, as reals (h, h, m, 2); for real z those of k and -k are redundant.
     """
 
-    def __init__(self, hidden: int, modes: int, published: bool) -> None:
+    numbers: Tensor
+
+    def __init__(self, hidden: int, modes: int, published: bool, dim: int = 1) -> None:
         super().__init__()
         self.modes, self.published = modes, published
-        shape = (hidden, hidden, modes, 2) if published else (modes // 2 + 1, hidden, hidden, 2)
+        self.register_buffer("numbers", _one_of_each_pair(modes // 2, dim), persistent=False)  # k, (modes, axes)
+        shape = (hidden, hidden, modes, 2) if published else (len(self.numbers), hidden, hidden, 2)
         self.weight = nn.Parameter(torch.randn(shape) / math.sqrt(2 * hidden))  # from, to
 
-    def matrices(self, points: int) -> Tensor:
+    def matrices(self, points: Sequence[int]) -> Tensor:
         """((P, Q), (-Q, P)) for every k, ``(k, 2, h, 2, h)``: the output (cosine, sine), then the input (a, b)."""
         p, q = self.parts(points)
         return torch.stack([torch.stack([p, q], dim=2), torch.stack([-q, p], dim=2)], dim=1)
 
-    def parts(self, points: int) -> tuple[Tensor, Tensor]:
+    def parts(self, points: Sequence[int]) -> tuple[Tensor, Tensor]:
         """P and Q for every k, ``(k, h, h)`` each; the first h is the output."""
-        if points < self.modes:
+        if min(points) < self.modes:
             raise UserError(
-                f"model ncde-fno: {self.modes} modes need at least as many grid points, got {points}; use a finer grid"
+                f"model ncde-fno: {self.modes} modes need at least as many grid points, got {min(points)}; use a finer "
+                "grid"
             )
         p, q = self._centred() if self.published else self._half(points)
         return p.mT, q.mT
 
-    def waves(self, points: int) -> Tensor:
-        """cos(2 pi k x) and sin(2 pi k x) alternately, ``(2k, X)``."""
-        k = torch.arange(self.modes // 2 + 1, device=self.weight.device)
-        j = torch.arange(points, device=self.weight.device)
-        angle = (k[:, None] * j % points).double() * (2 * math.pi / points)
+    def waves(self, points: Sequence[int]) -> Tensor:
+        """cos(2 pi k.x) and sin(2 pi k.x) alternately, ``(2k, X)``."""
+        angle = torch.zeros(len(self.numbers), *(1 for _ in points), dtype=torch.float64, device=self.weight.device)
+        for axis, n in enumerate(points):
+            j = torch.arange(n, device=self.weight.device)
+            phase = (self.numbers[:, axis, None] * j % n).double() * (2 * math.pi / n)
+            angle = angle + phase.view(-1, *(n if other == axis else 1 for other in range(len(points))))
+        angle = angle.flatten(1)
         return torch.stack([angle.cos(), angle.sin()], dim=1).flatten(0, 1).to(self.weight)
 
-    def _half(self, points: int) -> tuple[Tensor, Tensor]:
-        """P and Q of the default form: k also represents -k, so it counts twice, except 0 and Nyquist."""
-        k = torch.arange(self.modes // 2 + 1, device=self.weight.device)
-        alone = (k == 0) | (2 * k == points)
+    def _half(self, points: Sequence[int]) -> tuple[Tensor, Tensor]:
+        """P and Q of the default form: k also represents -k, so it counts twice, except where -k is the same wave."""
+        alone = (2 * self.numbers % self.numbers.new_tensor(list(points)) == 0).all(1)  # 0 and Nyquist
         p, q = (self.weight * torch.where(alone, 1.0, 2.0)[:, None, None, None]).unbind(-1)
         return p, q
 
@@ -94,6 +103,12 @@ class Convolution(nn.Module):
         return out[0], out[1]
 
 
+def _one_of_each_pair(top: int, dim: int) -> Tensor:
+    """Wave numbers k with |k_i| <= top, one of each pair +-k, ``(modes, dim)``: 0..top in one dimension."""
+    every = itertools.product(range(-top, top + 1), repeat=dim)
+    return torch.tensor([k for k in every if k >= (0,) * dim])  # the first component that is not 0 is positive
+
+
 def add_convolution(v: Tensor, z: Tensor, waves: Tensor, mix: Map) -> Tensor:
     """v + K * z, in place, for v ``(B, X, w)``; ``mix`` maps ``(B, k, 2h)`` to ``(B, k, 2w)``, one matrix per mode."""
     batch, rows = len(z), len(waves)
@@ -104,59 +119,74 @@ def add_convolution(v: Tensor, z: Tensor, waves: Tensor, mix: Map) -> Tensor:
 
 
 class Field(nn.Module):
-    """F(z) dt + G(z) dW on z ``(B, X, h)``, dW ``(B, X)``; dt is the length of a step."""
+    """F(z) dt + G(z) dW on z ``(B, X, h)``, dW ``(B, X)``, X all points of a grid; dt is the length of a step."""
 
-    def __init__(self, config: NCDEFNOConfig, points: int, step: float) -> None:
+    def __init__(self, config: NCDEFNOConfig, points: Sequence[int], step: float) -> None:
         super().__init__()
         h, published = config.hidden, config.form == "published"
+        if published and len(points) > 1:
+            raise UserError("model ncde-fno: form=published is for one space dimension; use form=default")
         self.step = step
         self.lift = nn.Linear(h, h) if published else nn.Identity()
-        self.kernel = Convolution(h, min(config.space_modes, points), published)
+        self.kernel = Convolution(h, min(config.space_modes, *points), published, len(points))
         self.skip = nn.Linear(h, h)
         self.inner, self.outer = nn.Linear(h, config.width), nn.Linear(config.width, h)
         self.noise = nn.Linear(h, h)
         self.norm = nn.BatchNorm1d(h) if published else nn.Identity()
 
-    def solve(self, start: Tensor, increments: Tensor, solver: Solver) -> Tensor:
-        """z_1..z_N ``(B, N, X, h)`` from z_0 ``(B, X, h)`` and dW ``(B, N, X)``; on a GPU in one kernel if possible."""
-        if self._fits_a_kernel(start, increments, solver):
-            layers = self._layers(start.shape[1])
+    def solve(self, start: Tensor, increments: Tensor, points: Sequence[int], solver: Solver) -> Tensor:
+        """z_1..z_N ``(B, N, X, h)`` from z_0 ``(B, X, h)`` and dW ``(B, N, X)`` on a grid of ``points``.
+
+        On a GPU it is one kernel if possible.
+        """
+        if self._fits_a_kernel(start, increments, points, solver):
+            layers = self._layers(points)
             keep = torch.is_grad_enabled() and any(t.requires_grad for t in (start, *layers))
             return _Solve.apply(start, increments, *layers, self.step, solver, keep)  # type: ignore[no-any-return,no-untyped-call]
-        start, product = self.bind(start)
+        start, product = self.bind(start, points)
         return integrate(product, start, increments, solver)[:, 1:]
 
-    def _fits_a_kernel(self, start: Tensor, increments: Tensor, solver: Solver) -> bool:
-        """Whether the GPU kernel can be used: not with a BatchNorm, and not if the noise needs a gradient."""
-        plain = isinstance(self.norm, nn.Identity) and isinstance(self.lift, nn.Identity)
+    def _fits_a_kernel(self, start: Tensor, increments: Tensor, points: Sequence[int], solver: Solver) -> bool:
+        """Whether the GPU kernel can be used: in one dimension, not with a BatchNorm, and not if the noise needs a
+        gradient."""
+        plain = isinstance(self.norm, nn.Identity) and isinstance(self.lift, nn.Identity) and len(points) == 1
         if not plain or increments.requires_grad:
             return False
         sizes = start.shape[1], start.shape[2], self.inner.out_features, self.kernel.modes // 2 + 1
         cuda = accel.kernels("ncde_fno", (start, increments, self.inner.weight), *sizes)
         return cuda is not None and solver in cuda.STAGES
 
-    def _layers(self, points: int) -> tuple[Tensor, ...]:
+    def _layers(self, points: Sequence[int]) -> tuple[Tensor, ...]:
         """The fields of `accel.ncde_fno.Layers`. C and K stay separate, because every evaluation reads them and C K is
         four times as large as K."""
-        mixing = torch.stack(self.kernel.parts(points)) / points  # a and b are means
+        mixing = torch.stack(self.kernel.parts(points)) / math.prod(points)  # a and b are means
         linear = self.skip, self.inner, self.outer, self.noise
         return self.kernel.waves(points), mixing, *(t for layer in linear for t in (layer.weight, layer.bias))
 
-    def bind(self, start: Tensor) -> tuple[Tensor, Product]:
+    def bind(self, start: Tensor, points: Sequence[int]) -> tuple[Tensor, Product]:
         """z_0 and the function (z, dW) -> F(z) dt + G(z) dW for one solve; weight gradients are summed at the end."""
-        points = start.shape[1]
         waves = self.kernel.waves(points)
-        layers = (*self._before_gelu(points), *((a.weight, a.bias) for a in (self.outer, self.noise)))
-        start, (local, mix, outer, noise) = gathered(start, *layers)
+        before = self._combined(points) if len(points) == 1 else self._separate(points)
+        layers = (*before, *((a.weight, a.bias) for a in (self.outer, self.noise)))
+        start, (local, mix, *inner, outer, noise) = gathered(start, *layers)
 
         def product(z: Tensor, dw: Tensor) -> Tensor:
-            drift = outer(functional.gelu(add_convolution(local(z), z, waves, mix))).tanh()
+            v = add_convolution(local(z), z, waves, mix)
+            for layer in inner:
+                v = layer(v)
+            drift = outer(functional.gelu(v)).tanh()
             spread = self.norm(noise(z).flatten(0, 1)).view_as(z).tanh()
             return torch.add(spread * dw[..., None], drift, alpha=self.step)
 
         return start, product
 
-    def _before_gelu(self, points: int) -> tuple[Weights, Weights]:
+    def _separate(self, points: Sequence[int]) -> tuple[Weights, ...]:
+        """B, K and C by themselves: with many modes C K is more work than K and C one after the other."""
+        mixing = self.kernel.matrices(points) / math.prod(points)  # a and b are means
+        local, inner = ((layer.weight, layer.bias) for layer in (self.skip, self.inner))
+        return local, (mixing.flatten(3, 4).flatten(1, 2), None), inner
+
+    def _combined(self, points: Sequence[int]) -> tuple[Weights, ...]:
         """The linear map z -> C (K * v + B v), v = z or a linear map of z: its local part, and one matrix per mode.
 
         The matrices are multiplied once per solve (in full precision), which saves products in every evaluation.
@@ -168,7 +198,7 @@ class Field(nn.Module):
             if isinstance(self.lift, nn.Linear):
                 constant = (weight + matrices[0, 0, :, 0]) @ self.lift.bias  # a constant has only the mode k = 0
                 weight, bias, matrices = weight @ self.lift.weight, bias + constant, matrices @ self.lift.weight
-            mixing = torch.einsum("wh,kahbg->kawbg", self.inner.weight / points, matrices)  # a and b are means
+            mixing = torch.einsum("wh,kahbg->kawbg", self.inner.weight / math.prod(points), matrices)  # means a and b
             local = self.inner.weight @ weight, self.inner.weight @ bias + self.inner.bias
             return local, (mixing.flatten(3, 4).flatten(1, 2), None)
 
@@ -214,6 +244,7 @@ class NCDEFNO(DrivenModel, name="ncde-fno"):
 
     title = "NCDE-FNO"
     config_class = NCDEFNOConfig
+    dims = (1, 2, 3)
     any_grid = True
     any_horizon = True
 
@@ -221,12 +252,14 @@ class NCDEFNO(DrivenModel, name="ncde-fno"):
         super().__init__(setting, config)
         self.solver = config.solver
         self.lift = nn.Linear(1, config.hidden)
-        self.field = Field(config, setting.grid.points[0], (setting.frames - 1) ** -0.5)
+        self.field = Field(config, setting.grid.points, (setting.frames - 1) ** -0.5)
         self.readout = MLP(config.hidden, config.width, 1, "relu")
 
     def forward(self, features: Features) -> Tensor:
         u0 = features["u0"]
-        start = self.lift(self.initial(u0)[..., None])
-        states = self.field.solve(start, self.noise(features["dw"][:, 1:]), self.solver)
-        u = self.solution.inverse(self.readout(states).squeeze(-1))
+        points = u0.shape[1:]
+        start = self.lift(self.initial(u0).flatten(1)[..., None])
+        increments = self.noise(features["dw"][:, 1:]).flatten(2)
+        states = self.field.solve(start, increments, points, self.solver)
+        u = self.solution.inverse(self.readout(states).squeeze(-1)).unflatten(2, points)
         return torch.cat([u0[:, None], u], dim=1)

@@ -111,6 +111,18 @@ def test_cases_that_plain_torch_computes(case: dict[str, Any], monkeypatch: pyte
     assert features["dw"].grad is not None and not calls
 
 
+def test_two_dimensions(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Plain torch computes them too; the numbers are those of float64."""
+    calls = solves(monkeypatch)
+    torch.manual_seed(0)
+    one = equation("phi42", points=8, frames=6, steps=6, truncation=4, horizon=0.001, kappa=0.1)
+    model = build("ncde-fno", TaskSpec(inputs="u0+xi").setting(one), space_modes=6).cuda()
+    features = {"u0": torch.randn(3, 8, 8, device="cuda"), "dw": torch.randn(3, 7, 8, 8, device="cuda")}
+    got = gradients(model, features)
+    exact = gradients(copy.deepcopy(model).cpu().double(), {k: v.cpu().double() for k, v in features.items()})
+    assert max(distances([t.cpu() for t in got], exact)) < 1e-4 and not calls
+
+
 def test_a_replayed_training_step() -> None:
     model, features = example(points=32, frames=6)
     inputs = {k: torch.zeros_like(v) for k, v in features.items()}

@@ -75,11 +75,12 @@ def test_without_a_readout_the_mean_is_predicted(name):
 
 # --- ncde-fno -----------------------------------------------------------------------------------------------------
 def convolved(layer: Convolution, z: torch.Tensor, v: torch.Tensor | None = None) -> torch.Tensor:
-    """v + K * z on ``(B, X, h)``."""
-    points = z.shape[1]
-    matrices = layer.matrices(points).flatten(3, 4).flatten(1, 2) / points
-    v = torch.zeros_like(z) if v is None else v.clone()
-    return add_convolution(v, z, layer.waves(points), lambda x: torch.einsum("bki,koi->bko", x, matrices))
+    """v + K * z on ``(B, X.., h)``."""
+    points = z.shape[1:-1]
+    matrices = layer.matrices(points).flatten(3, 4).flatten(1, 2) / points.numel()
+    v, z = (t.flatten(1, -2).clone() for t in (torch.zeros_like(z) if v is None else v, z))
+    out = add_convolution(v, z, layer.waves(points), lambda x: torch.einsum("bki,koi->bko", x, matrices))
+    return out.unflatten(1, points)
 
 
 @pytest.mark.parametrize(("points", "modes"), [(16, 8), (16, 16), (15, 15), (16, 7), (12, 1)])
@@ -108,6 +109,33 @@ def test_default_convolution_is_that_of_a_real_kernel(points, modes):
     torch.testing.assert_close(convolved(layer, z, v), v + torch.fft.irfft(spectrum, n=points, dim=1))
 
 
+@pytest.mark.parametrize(("points", "modes"), [((8, 12), 6), ((7, 7), 7), ((8, 6), 6), ((6, 5, 4), 3), ((4, 4, 4), 4)])
+def test_convolution_in_several_dimensions_by_fft(points, modes):
+    """Re sum_k c K_k z^_k e^{2 pi i k.x} over one k of each pair +-k; c = 1 if k and -k are the same wave, else 2."""
+    torch.manual_seed(0)
+    layer = Convolution(3, modes, published=False, dim=len(points)).double()
+    z, v = torch.randn(2, 2, *points, 3, dtype=torch.float64)
+    axes, top = tuple(range(1, len(points) + 1)), modes // 2
+    assert len(layer.weight) == ((2 * top + 1) ** len(points) + 1) // 2
+    mean = torch.fft.fftn(z, dim=axes, norm="forward")
+    expected = v.clone()
+    for k, matrix in zip(layer.numbers.tolist(), torch.view_as_complex(layer.weight.detach()), strict=True):
+        spectrum = torch.zeros_like(mean)
+        at = (slice(None), *(a % n for a, n in zip(k, points, strict=True)))
+        spectrum[at] = mean[at] @ matrix
+        count = 1 if all(2 * a % n == 0 for a, n in zip(k, points, strict=True)) else 2
+        expected += count * torch.fft.ifftn(spectrum, dim=axes, norm="forward").real
+    torch.testing.assert_close(convolved(layer, z, v), expected)
+
+
+def test_wave_numbers_are_one_of_each_pair():
+    for dim, modes in ((1, 6), (2, 5), (3, 4)):
+        numbers = [tuple(k) for k in Convolution(2, modes, published=False, dim=dim).numbers.tolist()]
+        opposite = {tuple(-a for a in k) for k in numbers}
+        assert set(numbers) & opposite == {(0,) * dim}
+        assert len(set(numbers) | opposite) == (2 * (modes // 2) + 1) ** dim
+
+
 def test_convolution_does_not_depend_on_the_grid():
     """A field of few modes has the same convolution on a grid twice as fine."""
     torch.manual_seed(0)
@@ -124,6 +152,26 @@ def test_ncde_fno_commutes_with_translations(form, solver):
     model.eval()
     moved = model({k: v.roll(5, dims=-1) for k, v in features.items()})
     torch.testing.assert_close(moved, model(features).roll(5, dims=-1), atol=1e-5, rtol=1e-4)
+
+
+def test_ncde_fno_in_two_dimensions_is_that_of_one_if_nothing_depends_on_y():
+    """With the matrices of k = (k, 0) those of one dimension, and all other weights equal."""
+    line, features, u = calibrated("ncde-fno", inputs="u0+xi", hidden=6, width=8, space_modes=6)
+    plane, _, _ = calibrated("ncde-fno", dim=2, inputs="u0+xi", hidden=6, width=8, space_modes=6)
+    own, kernel = line.state_dict(), plane.field.kernel
+    matrices = kernel.weight.detach().clone()
+    for k, matrix in zip(kernel.numbers.tolist(), matrices, strict=True):
+        if k[1] == 0:
+            matrix.copy_(own["field.kernel.weight"][k[0]])
+    plane.load_state_dict({**own, "field.kernel.weight": matrices})
+    plane.field.step = line.field.step
+    wide = {key: value.unsqueeze(-1).expand(*value.shape, 6) for key, value in features.items()}
+    torch.testing.assert_close(plane(wide), line(features).unsqueeze(-1).expand(*u.shape, 6), atol=1e-5, rtol=1e-4)
+
+
+def test_ncde_fno_of_the_authors_is_for_one_dimension():
+    with pytest.raises(UserError, match="form=published is for one space dimension; use form=default"):
+        build("ncde-fno", tiny(2)[0], form="published")
 
 
 def test_ncde_fno_predicts_on_a_finer_grid():
