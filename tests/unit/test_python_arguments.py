@@ -36,6 +36,20 @@ def test_wrong_arguments_are_one_line(tmp_path):
     assert not list(tmp_path.iterdir())
 
 
+@pytest.mark.parametrize("name", ["phi41", "wave"])
+def test_simulate_keeps_the_frames_that_every_asks_for(name):
+    """Also where it does not divide the intervals; dw is summed over the frames that are left out."""
+    eq = sb.equation(name, points=16, truncation=8, frames=10, steps=20)
+    whole = sb.simulate(eq, 0, [0, 1], out_dtype=torch.float64)
+    for every in (2, 3, 4, 6, 10):
+        kept = sb.simulate(eq, 0, [0, 1], out_dtype=torch.float64, every=every)
+        assert torch.equal(kept.u, whole.u[:, ::every])
+        assert torch.allclose(kept.dw.cumsum(1), whole.dw.cumsum(1)[:, ::every], atol=1e-12)
+    for every in (0, 11):
+        with pytest.raises(sb.UserError, match="every must be between 1 and the 10 stored intervals, got"):
+            sb.simulate(eq, 0, [0], every=every)
+
+
 def test_a_notebook_shows_an_equation_with_its_formula_and_fields():
     html = PHI._repr_html_()
     assert "u_t = u_xx + mass u - u^3 + sigma xi" in html and "<td>truncation</td><td>8</td>" in html

@@ -62,10 +62,12 @@ def simulate(
     """Solve the equation for the samples of a seed: initial data and noise are functions of (seed, sample).
 
     ``samples`` are their numbers, such as ``range(4)``. A name means the equation's defaults.
-    Solves in float64 and returns ``out_dtype``; only every ``every``-th frame is kept. ``partial`` replaces the noise
-    modes that are not seen, or leaves them out.
+    Solves in float64 and returns ``out_dtype``; only the frames 0, ``every``, 2 ``every``, .. are kept. ``partial``
+    replaces the noise modes that are not seen, or leaves them out.
     """
     equation = as_equation(equation)
+    if not 1 <= every <= equation.frames:
+        raise UserError(f"simulate: every must be between 1 and the {equation.frames} stored intervals, got {every}")
     if isinstance(samples, int | float):
         raise UserError(f"simulate: samples are the numbers of samples, such as range(4); got {samples!r}")
     check_memory(equation, len(samples), device)
@@ -78,8 +80,9 @@ def simulate(
         rows = samples[first : first + size]
         u0 = equation.initial(grid, seed, rows, device)
         noise = partial and partial.of(slice(first, first + size))
-        advance(equation, scheme, u0, _increments(wiener, scheme, seed, rows, noise), out.rows(first, len(rows)))
-    check_finite(equation, out.u, samples)
+        increments = _increments(wiener, scheme, seed, rows, noise)
+        advance(equation, scheme, u0, increments, out.rows(first, len(rows)), every)
+    check_finite(equation, out.u, samples, every)
     return Trajectories(out.u0.clone(), out.dw, out.u)
 
 
@@ -195,12 +198,14 @@ def solve(equation: Equation | str, u0: Tensor, dw: Tensor) -> Tensor:
     return out.u
 
 
-def advance(equation: Equation, scheme: Scheme, u0: Tensor, increments: Iterable[Tensor], out: Trajectories) -> None:
-    """Step through all noise intervals and write the frames into ``out``.
+def advance(
+    equation: Equation, scheme: Scheme, u0: Tensor, increments: Iterable[Tensor], out: Trajectories, every: int = 1
+) -> None:
+    """Step through all noise intervals and write every ``every``-th frame into ``out``.
 
     ``increments`` yields blocks of time, (N, intervals, ..), in the scheme's `noise_form`.
     """
-    stride = equation.noise_steps // (out.u.shape[1] - 1)
+    stride = equation.noise_steps // equation.frames * every
     spectral = scheme.noise_form == "spectral"
     total: Tensor | None = None
     state = scheme.start(u0)
@@ -242,13 +247,13 @@ def between(source: Grid, target: Grid, field: Tensor) -> Tensor:
     return target.inverse(source.resize(source.transform(field), target))
 
 
-def check_finite(equation: Equation, u: Tensor, samples: Sequence[int]) -> None:
-    """Refuse non-finite trajectories; the message names the sample, the step and a remedy."""
+def check_finite(equation: Equation, u: Tensor, samples: Sequence[int], every: int = 1) -> None:
+    """Refuse non-finite trajectories of every ``every``-th frame; the message names the sample, the step, a remedy."""
     bad = ~torch.isfinite(u.flatten(2).sum(-1))  # a sum is finite only if all its terms are, and cheap
     if not bool(bad.any()):
         return
     sample, frame = (int(i) for i in bad.nonzero()[0])
-    step = frame * equation.steps // (u.shape[1] - 1)
+    step = frame * every * (equation.steps // equation.frames)
     dt = equation.horizon / equation.noise_steps / equation.substeps
     raise UserError(
         f"{equation.name}: non-finite at step {step} of {equation.steps}, sample {samples[sample]}; "
