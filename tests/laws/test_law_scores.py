@@ -184,6 +184,10 @@ def test_a_prediction_that_is_not_finite_is_infinitely_bad():
     found = law_scores(x, y, GRID, resamples=0)
     assert found["energy_score"].value == math.inf and found.counts["nonfinite_samples"] == 1
     assert np.isfinite(found["energy_score"].samples).sum() == 4
+    with_intervals = law_scores(x, y, GRID)
+    assert {score.value for score in with_intervals.values()} == {math.inf}
+    assert all(score.interval is None for score in with_intervals.values())
+    assert with_intervals["rank_chi2"].details["p_value"] == 0
     y[0] = np.inf
     with pytest.raises(UserError, match="the truth is not finite"):
         law_scores(gaussian(5, 4), y, GRID)

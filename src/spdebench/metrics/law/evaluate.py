@@ -38,6 +38,8 @@ SHARES = {"coverage_50": 0.5, "coverage_90": 0.9}
 """The wanted coverage of the central intervals."""
 DIRECTIONS = 64
 """The number of random directions of the sliced distance."""
+OF_TRUTH = ("mean_size", "spread")
+"""Terms that depend on the truth only."""
 
 
 def law_scores(
@@ -89,7 +91,7 @@ def law_scores(
         for name, share in SHARES.items():
             i, j = terms.interval_ranks(both.predicted, share)
             add(name, found[name], ideal=(j - i) / (both.predicted + 1))
-        scores["rank_chi2"] = _rank_score(rank_counts)
+        scores["rank_chi2"] = _rank_score(rank_counts, finite=not bad)
     else:
         skipped |= dict.fromkeys((*SHARES, "rank_chi2"), "a point forecast has no intervals")
     settings = {
@@ -133,7 +135,7 @@ def _collect(both: Ensembles, seed: int) -> tuple[dict[str, np.ndarray], np.ndar
         fine = torch.isfinite(x).flatten(1).all(1)
         bad += int((~fine).sum())
         for name, values in _terms(x, y, both, directions).items():
-            parts[name].append(torch.where(fine, values, math.inf).cpu())
+            parts[name].append((values if name in OF_TRUTH else torch.where(fine, values, math.inf)).cpu())
         parts["ranks"].append(draws.ranks(where, x, y).cpu())
     joined = {name: torch.cat(values) for name, values in parts.items()}
     counts = draws.histogram(joined.pop("ranks")).numpy()
@@ -177,11 +179,11 @@ def _interval(statistic: Statistic, n: int, resamples: int, level: float, seed: 
     return interval(statistic, n, resamples=resamples, level=level, seed=seed) if resamples else None
 
 
-def _rank_score(counts: np.ndarray) -> Score:
-    """The score of a rank histogram."""
+def _rank_score(counts: np.ndarray, *, finite: bool) -> Score:
+    """The score of a rank histogram; inf with p-value 0 if some members are not finite: no rank among them counts."""
     expected = counts.sum() / len(counts)
     freedom = len(counts) - 1
-    chi2 = float(((counts - expected) ** 2).sum() / expected)
+    chi2 = float(((counts - expected) ** 2).sum() / expected) if finite else math.inf
     from scipy.special import gammaincc  # slow to import
 
     details = {"p_value": float(gammaincc(freedom / 2, chi2 / 2)), "histogram": counts.tolist(), "expected": expected}
