@@ -125,6 +125,7 @@ def make_run(unit: Unit) -> RunOutcome:
         (folder / FAILED).unlink(missing_ok=True)
     try:
         with until(unit.deadline), without_aliasing_warning():
+            timed_now = _measures_time(unit)
             record = _record_even_if_diverged(unit)
     except (OutOfTime, Paused):
         written = any(checkpoint_file(folder, kind).exists() for kind in ("last", "best"))
@@ -139,8 +140,9 @@ def make_run(unit: Unit) -> RunOutcome:
     finally:
         engines.release(unit.device)
     exclusive = alone and not others_running(unit.places.runs, name)
-    timed = replace(record, exclusive_timing=exclusive and record.inference_ms is not None, shared_device=not exclusive)
-    return _add(timed, unit.places, time.monotonic() - start)
+    timed = exclusive and timed_now and record.inference_ms is not None
+    marked = replace(record, exclusive_timing=timed, shared_device=not exclusive)
+    return _add(marked, unit.places, time.monotonic() - start)
 
 
 def small_model(spec: AnySpec) -> bool:
@@ -264,9 +266,22 @@ def _train(spec: RunSpec, unit: Unit) -> Run:
     return run
 
 
-def _measure_solver(spec: SolverSpec, unit: Unit) -> Record:
+def _measures_time(unit: Unit) -> bool:
+    """Whether an inference time is measured when the run is made; one that has ended keeps its earlier time."""
+    if isinstance(unit.spec, SolverSpec) and _without_floor(unit.spec, unit) is not None:
+        return False
+    again = bool(unit.metrics) and not isinstance(unit.spec, RunSpec)  # a reference row is measured as a whole
+    return again or not has_record(unit.places, unit.spec)
+
+
+def _without_floor(spec: SolverSpec, unit: Unit) -> Record | None:
+    """The known record of a solver to which only the floor is to be added, if it is such a one."""
     known = store.read(unit.places.results).get(spec.digest)
-    if known is not None and solver.lacks_floor(known):
+    return known if known is not None and solver.lacks_floor(known) else None
+
+
+def _measure_solver(spec: SolverSpec, unit: Unit) -> Record:
+    if (known := _without_floor(spec, unit)) is not None:
         return solver.with_floor(known, unit.device)
     names = dict.fromkeys(name for names in unit.metrics.values() for name in names)
     return _measure(spec, unit, lambda dataset: solver.measure(spec, dataset, unit.device, names))

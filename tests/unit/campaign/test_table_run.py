@@ -306,6 +306,21 @@ def test_while_another_command_runs_nothing_is_timed(whole, tmp_path, monkeypatc
     assert all(r.inference_ms for r in records.read(where.results).values())
 
 
+def test_a_time_measured_among_others_is_not_exclusive_when_more_scores_are_added_alone(whole, tmp_path, monkeypatch):
+    """The run is not made again, so its time stays the one that was measured while it shared its device."""
+    where, table = places(tmp_path), tiny_table()
+    shutil.copytree(whole[0] / "data", where.data)
+    with engines.locked(tmp_path / "runs" / "somebody-else"):
+        fill_missing(todo(matching(table.cells(1), "mean"), where), where)
+    wants = tuple(dataclasses.replace(w, metric="rel_l1") for w in table.wants if w.part != FLOOR)
+    monkeypatch.setattr(exclusive_timing, "timed", lambda *_: None)
+    monkeypatch.setattr(one_run, "train", lambda *a, **k: pytest.fail("trained again"))
+    cells = matching(dataclasses.replace(table, wants=wants).cells(1), "mean")
+    assert {o.state for o in fill_missing(todo(cells, where), where)} == {"added"}
+    found = records.read(where.results).values()
+    assert all("rel_l1" in r.scores and not r.exclusive_timing and r.inference_ms is None for r in found)
+
+
 def test_a_mixture_is_trained_together_and_tested_apart(whole, tmp_path):
     """Trained on two truncations, tested on each by the same split: no test path is trained on at any J."""
     where = places(tmp_path)
