@@ -7,6 +7,7 @@ true law. Any other model makes a point forecast, which counts as a law of one m
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -33,10 +34,14 @@ SEEN_NOISE = "dw_seen"
 
 
 def completion(model: OperatorModel, part: Part) -> UnseenNoise | None:
-    """The law of the noise that a part does not show, for a model that was trained with all of the noise; else None."""
+    """The law of the noise that a part does not show, for a model that was trained with all of the noise; else None.
+
+    It is that of the part's own equation, whose J or spectrum may differ from those of the training data.
+    """
     if part.noise != SEEN_NOISE or model.setting.partial:
         return None
-    return model.setting.unseen(law=True, seen=part.datasets[0].spec.seen)
+    data = part.datasets[0].spec
+    return replace(model.setting, equation=data.equation).unseen(law=True, seen=data.seen)
 
 
 def draws_for(model: OperatorModel, part: Part) -> bool:

@@ -20,9 +20,10 @@ from spdebench.models import MODELS, Config, Features, OperatorModel
 from spdebench.models.features import Redrawn, redrawn_part
 from spdebench.noise.unseen import fill_states
 from spdebench.tasks import Batch, Setting, Task, TaskSpec
-from spdebench.training import Fit, TrainOptions, options_for
+from spdebench.training import Fit, TrainOptions, options_for, part_for
 from spdebench.training.fitting import calibrate
 from spdebench.training.losses import EnergyLoss
+from spdebench.training.members import completion
 from spdebench.training.options import learns_laws
 from spdebench.training.steps import Streamed
 
@@ -297,6 +298,16 @@ def test_a_model_of_the_path_is_fed_with_noise_of_the_true_law(runs, law_task):
     assert np.array_equal(x[:, 1, 0], part.u0)
     entry = sb.training.score_on(path, part, "seen=2")
     assert set(entry.scores) >= LAW_SCORES | OF_MEMBERS
+
+
+def test_the_noise_that_is_drawn_for_other_data_is_theirs(runs, tmp_path):
+    """A model of the path with J = 4 on data with J = 6: all unseen functions of these data are drawn."""
+    path, more = runs["path"], sb.equation("heat", **{**HEAT, "truncation": 6})
+    data = sb.open_dataset(sb.generate(more, n=20, seed=1, seen=2, out=tmp_path))
+    drawn = completion(path.model, part_for(path, data, "all").showing("dw_seen"))
+    assert drawn is not None and drawn.functions == more.series().functions - 3
+    variance = drawn.draw(fill_states(0, range(4000), 0, "cpu"), 2, 0.5)[:, 1:].var(0).mean()
+    torch.testing.assert_close(variance, torch.tensor(0.5 * drawn.functions), rtol=0.05, atol=0)
 
 
 def test_what_cannot_draw_members_says_so(runs, law_task):
