@@ -107,10 +107,10 @@ def _record_of(run: Path, known: Records) -> Record | None:
 
 def _begun(run: Path) -> tuple[dict[str, Any], bytes] | None:
     """The entry of an unfinished run in `UNFINISHED`, and its checkpoint; None if there is nothing to export."""
-    if (checkpoint := _checkpoint(run)) is None:
-        return None
-    spec = run_spec(read_json(run / "spec.json"), str(run))
     try:
+        if (checkpoint := _checkpoint(run)) is None:
+            return None
+        spec = run_spec(read_json(run / "spec.json"), str(run))
         content = read_bytes(checkpoint, MOST_LINES)
     except FileNotFoundError:  # the run has ended just now; the next export has its record
         return None

@@ -6,6 +6,7 @@ import dataclasses
 import json
 import shutil
 import signal
+from pathlib import Path
 
 import pytest
 
@@ -87,6 +88,22 @@ def test_runs_that_cannot_be_read_are_left_out_of_an_export_and_stop_nothing(sto
         outcomes = fill_missing(todo(cells, where), where, portable=tmp_path / "m" / "portable")
     assert {o.state for o in outcomes} == {"added"} and len(warned) >= 2
     assert portable.merge(tmp_path / "m" / "portable", tmp_path / "r", tmp_path / "runs") == portable.Moved(2, 0)
+
+
+def test_a_checkpoint_that_its_run_removes_during_an_export_stops_nothing(stopped, tmp_path, monkeypatch):
+    """The run ends after the export has found its checkpoint and before it asks for its size."""
+    here, _, _ = stopped
+    shutil.copytree(here / "runs", tmp_path / "runs")
+    is_file = Path.is_file
+
+    def found_and_removed(path):
+        found = is_file(path)
+        if path.name == "last.safetensors":
+            path.unlink()
+        return found
+
+    monkeypatch.setattr(Path, "is_file", found_and_removed)
+    assert portable.export(tmp_path / "portable", {}, tmp_path / "runs") == portable.Moved(1, 0)
 
 
 def test_a_slow_export_is_not_repeated_at_once(tmp_path, monkeypatch):
