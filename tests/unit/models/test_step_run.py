@@ -13,6 +13,7 @@ from typer.testing import CliRunner
 import spdebench as sb
 from spdebench.cli.main import app
 from spdebench.models.step import StepModel
+from spdebench.models.step.model import _kept
 from spdebench.training import Run
 
 
@@ -38,6 +39,15 @@ def test_chunks_of_a_part_are_the_part(run: Run, tmp_path: Path) -> None:
     assert torch.equal(torch.cat([u for _, u in chunks]), part.u)
     assert torch.equal(torch.cat([batch.dw for batch, _ in chunks]), part.dw)
     assert torch.equal(torch.cat([batch.u0 for batch, _ in chunks]), part.u0)
+
+
+def test_three_samples_are_kept_however_large_they_are() -> None:
+    """Also where each of them is a chunk of its own; a fit needs more than one path."""
+    chunks = [({"dw": torch.zeros(1, 3, 4)}, torch.full((1, 3, 4), float(k))) for k in range(6)]
+    each = 2 * 4 * 3 * 4
+    for most, count in ((1, 3), (each, 3), (4 * each, 4), (100 * each, 6)):
+        kept = _kept(chunks, most)
+        assert kept is not None and kept.u[:, 0, 0].tolist() == list(range(count)) and len(kept.dw) == count
 
 
 def test_chunks_of_a_mixture_alternate_between_its_datasets(tmp_path: Path) -> None:

@@ -262,6 +262,6 @@ def _kept(chunks: Iterable[tuple[Features, Tensor]], most: int) -> Paths | None:
         us.append(target[:count])
         dws.append(features["dw"][:count])
         bytes_left -= count * per_sample
-        if bytes_left < per_sample:
+        if bytes_left < per_sample and sum(map(len, us)) >= 3:
             break
     return Paths(torch.cat(us), torch.cat(dws)) if us else None
