@@ -62,7 +62,7 @@ def one_plan(samples: int) -> Case:
     def ours() -> Tensor:
         dictionary = plan.dictionary(grid, u.device)
         system = normal_equations(plan, Map(0), 1, dictionary, paths, samples * setting.frames)
-        stepper = Stepper(dictionary, [system.extend(Map(0), 1e-13)], *limits)
+        stepper = Stepper(dictionary, [system.extend(Map(0), 1e-13)], *limits, paths.frames - 1)
         return stepper.rollout(made.u0[:ROLLED], made.dw[:ROLLED])
 
     def plain() -> Tensor:

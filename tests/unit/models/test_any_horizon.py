@@ -6,7 +6,10 @@ import pytest
 import torch
 
 from spdebench.equations import equation
+from spdebench.grids import Grid
 from spdebench.models import MODELS, model
+from spdebench.models.step.fit import Plan, fit
+from spdebench.models.step.rollout import Paths
 from spdebench.solvers import simulate
 from spdebench.tasks import Batch, TaskSpec
 
@@ -30,6 +33,25 @@ def test_the_first_frames_do_not_depend_on_the_horizon(name):
     whole, part = fitted.predict(Batch(paths.u0, paths.dw)), fitted.predict(first)
     assert whole.shape == paths.u.shape
     assert torch.allclose(whole[:, :7], part, atol=1e-5)
+
+
+def test_terms_of_step_with_time_continue_on_a_longer_path():
+    """u_{n+1} = (0.9 + 0.1 t_n/T) u_n + dw_{n+1}, fitted up to T, is the same recursion up to 2 T."""
+    steps, generator = 8, torch.Generator().manual_seed(0)
+    dw = torch.randn(12, 2 * steps + 1, 8, generator=generator, dtype=torch.float64)
+    u = torch.zeros_like(dw)
+    u[:, 0] = dw[:, 0]
+    for n in range(2 * steps):
+        u[:, n + 1] = (0.9 + 0.1 * n / steps) * u[:, n] + dw[:, n + 1]
+    grid, paths = Grid((8,), (0.0,), (1.0,)), Paths(u[:, : steps + 1], dw[:, : steps + 1])
+    limits = torch.full(grid.spectral_shape, torch.inf, dtype=torch.float64), torch.inf
+
+    def error(stepper):
+        return float((stepper.rollout(paths.u[:, 0], paths.dw) - paths.u).norm())
+
+    found = fit(Plan(groups=("time",)), grid, paths, 1000, limits, error, [1e-13])
+    assert found.error < 1e-8
+    torch.testing.assert_close(found.stepper.rollout(u[:, 0], dw), u, atol=1e-8, rtol=0)
 
 
 def test_others_refuse_another_horizon_and_another_grid_where_they_must():

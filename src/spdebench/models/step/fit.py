@@ -101,7 +101,8 @@ def fit(
         systems = [normal_equations(plan, one, stage, dictionary, paths, most) for one in maps]
         trials = []
         for ridge in ridges:
-            made = Stepper(dictionary, [s.extend(one, ridge) for one, s in zip(maps, systems, strict=True)], *limits)
+            extended = [s.extend(one, ridge) for one, s in zip(maps, systems, strict=True)]
+            made = Stepper(dictionary, extended, *limits, paths.frames - 1)
             trials.append(Choice(plan.having(stages=stage), made, score(made)))
         trials.sort(key=lambda choice: choice.error)
         best = trials[0]

@@ -200,7 +200,8 @@ class StepModel(OperatorModel, name="step"):
                 one.stages.append(Stage(terms, regrid(weights, terms, own, grid)))
             maps.append(one)
         envelope = regrid(self.envelope.reshape(1, *own.spectral_shape), (), own, grid)[0]
-        return Stepper(plan.dictionary(grid, self.weights.device), maps, envelope, self.description["largest"])
+        dictionary = plan.dictionary(grid, self.weights.device)
+        return Stepper(dictionary, maps, envelope, self.description["largest"], self.setting.frames - 1)
 
     def _unfitted(self, grid: Grid) -> Stepper:
         """The step u_{n+1} = u_n with the cost of a fitted step, for measuring the time before anything is fitted."""
@@ -209,7 +210,8 @@ class StepModel(OperatorModel, name="step"):
         weights = torch.zeros(len(terms), *grid.spectral_shape, dtype=self.weights.dtype, device=self.weights.device)
         weights[0] = 1.0
         envelope = torch.full(grid.spectral_shape, torch.inf, dtype=torch.float64, device=weights.device)
-        return Stepper(plan.dictionary(grid, weights.device), [Map(0, [Stage(terms, weights)])], envelope, torch.inf)
+        dictionary, maps = plan.dictionary(grid, weights.device), [Map(0, [Stage(terms, weights)])]
+        return Stepper(dictionary, maps, envelope, torch.inf, self.setting.frames - 1)
 
     # --- prediction -----------------------------------------------------------------------------------------------
     def forward(self, features: Features) -> Tensor:

@@ -13,6 +13,7 @@ residuals are drawn (`residual`), a value beyond CUT times the largest |u| is cu
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
@@ -92,6 +93,7 @@ class Stepper:
     maps: list[Map]
     envelope: Tensor  # (modes..): the largest amplitude that a mode may have
     largest: float  # |u| at the points, beyond which a path has diverged
+    intervals: int  # from t = 0 to T of the training part; terms with t use t_n/T, also on a longer path
 
     @property
     def grid(self) -> Grid:
@@ -139,7 +141,7 @@ class Stepper:
         rows = wild[:, -1].nonzero()[:, 0]
         if len(rows):
             maps = [Map(one.history, one.stages[:-1]) for one in self.maps]
-            simpler = Stepper(self.dictionary, maps, self.envelope, self.largest).rollout(u0[rows], dw[rows])
+            simpler = dataclasses.replace(self, maps=maps).rollout(u0[rows], dw[rows])
             shape = (*wild[rows].shape, *(1,) * self.grid.dim)
             out[rows] = torch.where(wild[rows].reshape(shape), simpler, out[rows])
 
@@ -153,7 +155,8 @@ class Stepper:
             noise = [self.grid.transform(dw[:, n + 1].double()), *noise[:history]]
             one = self.maps[min(n, len(self.maps) - 1)]
             fields = named(past[: one.history + 1], noise[: one.history + 1])
-            c = torch.nan_to_num(one.apply(self.dictionary, fields, n / max(frames - 1, 1)), posinf=0.0, neginf=0.0)
+            t = n / max(self.intervals, 1)
+            c = torch.nan_to_num(one.apply(self.dictionary, fields, t), posinf=0.0, neginf=0.0)
             if draws is not None:
                 c = c + draws(n, past[0], c)
             c *= (self.envelope / c.abs().clamp_min(1e-300)).clamp(max=1.0)
