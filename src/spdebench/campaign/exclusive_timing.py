@@ -17,7 +17,7 @@ from spdebench.campaign.plan import Job
 from spdebench.data.identity import from_dict
 from spdebench.errors import one_line, without_aliasing_warning
 from spdebench.records import Record, Records, store
-from spdebench.records.times import without_exclusive_time
+from spdebench.records.times import depends_on_fit, without_exclusive_time
 from spdebench.solvers import simulate
 from spdebench.tasks import Batch, Part
 from spdebench.training import RunSpec
@@ -93,15 +93,18 @@ def _timed_on_any(unit: _Timing) -> Record | None:
 
 
 def timed(record: Record, device: str) -> Record | None:
-    """The record with its inference time measured again; None on another device than the run's."""
-    if record.provenance.device != device_name(device) or record.model == INDEPENDENT_LAW:  # which predicts nothing
+    """The record with its inference time measured again; None on another device than the run's.
+
+    None also for a run that cannot be timed without its weights, and for the true law, which predicts nothing.
+    """
+    if record.provenance.device != device_name(device) or record.model == INDEPENDENT_LAW or depends_on_fit(record):
         return None
     ms = _solver_ms(record, device) if record.model == SOLVER else _network_ms(record, device)
     return replace(record, exclusive_timing=True, inference_ms=rounded(ms))
 
 
 def _network_ms(record: Record, device: str) -> float:
-    """A time does not depend on the values of weights and inputs: random ones are used."""
+    """The time of a network does not depend on the values of weights and inputs: random ones are used."""
     spec = RunSpec(
         model=record.model,
         config=dict(record.config),

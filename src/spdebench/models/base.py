@@ -76,6 +76,7 @@ class OperatorModel(nn.Module):
     any_grid: ClassVar[bool] = False  # it can predict on a grid other than that of the training data
     any_horizon: ClassVar[bool] = False  # it can predict more frames than the training data have, at the same interval
     trainable: ClassVar[bool] = True  # False: calibrate fits the model, without gradient steps
+    cost_depends_on_fit: ClassVar[bool] = False  # how long a prediction takes depends on what was fitted
     streams: ClassVar[bool] = False  # `calibrate_stream` fits the model chunk by chunk; data need not fit into memory
     costly_features: ClassVar[bool] = False  # features are worth caching on disk between runs
     redraws: ClassVar[bool] = True  # features are cheap enough to be computed again for each draw of the unseen noise

@@ -2,7 +2,8 @@
 
 Runs that share a device slow each other down. Therefore, after a campaign, one run of each kind (model, configuration,
 equation, grid, frames, inputs, device) is timed again while nothing else runs, and this time is used for all runs of
-its kind. A run that shared its device has no inference time before that.
+its kind. A run that shared its device has no inference time before that. Where the time depends on what was fitted, as
+for step, whose terms and stages are chosen on the data, every run is a kind of its own and is not timed again.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Iterable
 
+from spdebench.models import MODELS
 from spdebench.records.record import Record, Records
 from spdebench.spec import canonical_json
 
@@ -23,7 +25,13 @@ def kind(record: Record) -> str:
     data = {key: fields.get(key) for key in DATA_FIELDS}
     task = {key: record.task.get(key) for key in TASK_FIELDS}
     equation = record.datasets[0].get("equation")
-    return canonical_json([record.model, dict(record.config), equation, data, task, record.provenance.device])
+    own = [record.digest] if depends_on_fit(record) else []
+    return canonical_json([record.model, dict(record.config), equation, data, task, record.provenance.device, *own])
+
+
+def depends_on_fit(record: Record) -> bool:
+    """Whether the inference time of a run depends on what its model was fitted to."""
+    return record.model in MODELS and MODELS[record.model].cost_depends_on_fit
 
 
 def share_times(records: Records) -> dict[str, Record]:

@@ -27,6 +27,7 @@ from spdebench.records import store as records
 from spdebench.records.record import FLOOR
 from spdebench.records.times import share_times
 from spdebench.training import Diverged, Fit, checkpoints, open_run, part_for
+from spdebench.training.provenance import device_name
 from spdebench.training.scoring import predict_part
 from spdebench.version import made_with
 from tiny_tables import made_up, places, tiny_table, todo
@@ -286,6 +287,17 @@ def test_a_time_measured_on_a_shared_device_is_none(tmp_path):
     timed = dataclasses.replace(later, exclusive_timing=True, inference_ms=0.25)
     found = share_times({r.digest: r for r in (first, timed)})
     assert [r.inference_ms for r in found.values()] == [0.25, 0.25]
+
+
+def test_a_time_that_depends_on_the_fit_is_not_shared(tmp_path):
+    """Two runs of step may have chosen steps of different cost; a run without its weights cannot be timed again."""
+    cells = matching(tiny_table().cells(1), "mean")
+    first, later = (made_up(cell.runs[0], 0.1, model="step", shared_device=True) for cell in cells[:2])
+    timed = dataclasses.replace(later, exclusive_timing=True, inference_ms=0.25)
+    found = share_times({r.digest: r for r in (first, timed)})
+    assert [r.inference_ms for r in found.values()] == [None, 0.25]
+    here = dataclasses.replace(first, provenance=dataclasses.replace(first.provenance, device=device_name("cpu")))
+    assert exclusive_timing.timed(here, "cpu") is None
 
 
 def test_while_another_command_runs_nothing_is_timed(whole, tmp_path, monkeypatch):

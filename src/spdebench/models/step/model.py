@@ -71,6 +71,7 @@ class StepModel(OperatorModel, name="step"):
     causal = True
     any_grid = True
     any_horizon = True
+    cost_depends_on_fit = True
     generative = True  # on tasks with unseen noise
 
     config: StepConfig
