@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -15,7 +17,9 @@ import pytest
 import spdebench as sb
 from command_line import call
 from spdebench.cli.train import one_dataset
+from spdebench.equations import meanings as meanings_of_fields
 from spdebench.errors import UserError
+from spdebench.models import meanings as meanings_of_settings
 
 TINY = ["points=16", "truncation=8", "steps=10", "frames=10"]
 
@@ -58,6 +62,9 @@ def dataset(tmp_path) -> Path:
         (["bench", "data", "-n", "0"], "-n must be at least 1, got 0"),
         (["generate", "phi41", "--device", "mps"], "unknown device 'mps'; use cpu or cuda"),
         (["show", "etdrk4", "x=1"], "show etdrk4 takes no key=value; a scheme has no fields"),
+        (["show", "phi41-periodic"], "'phi41-periodic' is a table: spdebench table phi41-periodic prints it"),
+        (["show", "paper"], "'paper' is a suite: spdebench suite paper prints it"),
+        (["show", "solution"], "'solution' is a kind of plot: spdebench plot solution ... draws it"),
         (["show", "phi99"], "; did you mean 'phi41', 'phi42' or 'phi43'?"),
         (["evaluate", "x.npy", "--truth", "missing.parquet"], "no such file or folder: x.npy"),
         (["evaluate", "nofile"], "no such file or folder: nofile"),
@@ -232,6 +239,21 @@ def test_models_are_listed_with_formulas_and_shown_with_all_their_settings(capsy
     assert [phi[sigma]["parameters"] for sigma in (0.1, 1.0)] == [33313, 11729]
     assert call("show", "ncde-fno") == 0
     assert "  phi41 sigma=1.0: 11,729 parameters\n" in capsys.readouterr().out
+
+
+def test_every_field_and_every_setting_has_a_meaning(capsys):
+    for name, cls in ((n, sb.EQUATIONS[n]) for n in sb.EQUATIONS):
+        fields = (f.name for f in dataclasses.fields(cls) if cls.__module__.startswith("spdebench."))
+        assert [field for field in fields if not meanings_of_fields.meaning(name, field)] == [], name
+    for name, cls in ((n, sb.MODELS[n]) for n in sb.MODELS):
+        settings = (f.name for f in dataclasses.fields(cls.config_class) if cls.__module__.startswith("spdebench."))
+        assert [setting for setting in settings if not meanings_of_settings.meaning(name, setting)] == [], name
+    assert call("show", "heat") == 0
+    assert re.search(r"^  noise_type +additive +\w.*; choices: additive, mult", capsys.readouterr().out, re.M)
+    assert call("show", "linear") == 0
+    assert re.search(r"^  ridge +1e-12 +ridge parameter", capsys.readouterr().out, re.M)
+    assert call("show", "rel_l2") == 0
+    assert "e = V - U" in capsys.readouterr().out
 
 
 def test_truncation_study(tmp_path, capsys):

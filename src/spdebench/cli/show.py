@@ -58,10 +58,14 @@ def list_names(
     if as_json:
         print_json(chosen)
         return
+    from spdebench.metrics.base import SYMBOLS
+
     for title, entries in chosen.items():
         typer.echo(f"{title}")
         for name, line in entries.items():
             typer.echo(f"  {name:<22} " + line.replace("\n", f"\n  {'':<22} "))
+        if title == "metrics":
+            typer.echo("  " + SYMBOLS.replace("\n", "\n  "))
 
 
 def show(
@@ -77,7 +81,8 @@ def show(
 ) -> None:
     """Show an equation, a model, a metric, a scheme or a run.
 
-    Equations are shown with their fields and constants, models with their numbers of parameters.
+    Equations are shown with their fields and constants, models with their settings and numbers of parameters. A table
+    is shown by 'spdebench table NAME'.
     """
     from spdebench.cli.show_run import show_run
     from spdebench.equations import EQUATIONS
@@ -103,6 +108,7 @@ def show(
     if Path(name).is_dir():
         raise UserError(f"{name} is a folder, but not that of a run: give one run, such as {name}/fno-phi41-0123456789")
     if name not in EQUATIONS:
+        _refuse_other_kinds(name)
         raise UnknownName("equation, model, metric or scheme", name, [*EQUATIONS, *MODELS, *METRICS, *SCHEMES])
     chosen = spec.build(EQUATIONS[name], spec.parse_overrides(overrides or []), name)
     facts = _equation_facts(chosen)
@@ -114,10 +120,33 @@ def show(
     typer.echo(f"{heading}\n\n{described}\n")
     for title in ("fields", "derived", "constants"):
         if facts[title]:
-            typer.echo(title)
+            typer.echo("fields (set as key=value)" if title == "fields" else title)
             for key, value in facts[title].items():
-                typer.echo(f"  {key:<22} {value:.6g}" if isinstance(value, float) else f"  {key:<22} {value}")
+                text = f"{value:.6g}" if isinstance(value, float) else str(value)
+                about = _about_field(type(chosen), key) if title == "fields" else ""
+                typer.echo(f"  {key:<22} {text:<11} {about}".rstrip())
     typer.echo(f"\nnext: {command(' '.join(['generate', name, *(overrides or []), '-n 1200']))}")
+
+
+def _refuse_other_kinds(name: str) -> None:
+    """Raise an error that names the command, if ``name`` is a table, a suite or a kind of plot."""
+    from spdebench.suites import SUITES
+
+    lists = _lists()
+    if name in lists["tables"]:
+        raise UserError(f"'{name}' is a table: {command(f'table {name}')} prints it")
+    if name in SUITES:
+        raise UserError(f"'{name}' is a suite: {command(f'suite {name}')} prints it")
+    if name in lists["plots"]:
+        raise UserError(f"'{name}' is a kind of plot: {command(f'plot {name} ...')} draws it; see 'plot --help'")
+
+
+def _about_field(cls: type[Equation], field: str) -> str:
+    """The meaning of a field and the words that it can be set to."""
+    from spdebench.equations.meanings import choices, meaning
+
+    words = ", ".join(choices(cls, field))
+    return "; ".join(filter(None, [meaning(cls.name, field), words and f"choices: {words}"]))
 
 
 def _equation_facts(equation: Equation) -> dict[str, Any]:
@@ -161,6 +190,7 @@ def _show_model(name: str, overrides: list[str], as_json: bool) -> None:
     """Print what a model supports, its numbers of parameters next to the paper's, and its settings by equation."""
     from spdebench.models import MODELS
     from spdebench.models.counts import counts
+    from spdebench.models.meanings import meaning
     from spdebench.report.model_settings import model_settings, settings_by_value
     from spdebench.training.options import learns_laws
 
@@ -177,6 +207,7 @@ def _show_model(name: str, overrides: list[str], as_json: bool) -> None:
         "any_grid": cls.any_grid,
         "trainable": cls.trainable,
         "laws": "draws members" if cls.generative else f"loss={cls.law_loss}" if learns_laws(cls) else "no",
+        "options": {key: getattr(cls.config_class(), key) for key in spec.fields_of(cls.config_class)},
         "counts": counts(name),
         "settings": model_settings(name),
     }
@@ -185,18 +216,36 @@ def _show_model(name: str, overrides: list[str], as_json: bool) -> None:
         return
     formula = inspect.getdoc(sys.modules[cls.__module__]) or ""  # a model's file opens with its formula
     typer.echo(f"{cls.title}\n\n{formula}\n\n{inspect.getdoc(cls)}\n")
-    for key in ("dims", "inputs", "causal", "any_grid", "laws"):
+    for key, about in ABILITIES.items():
         value = facts[key]
-        typer.echo(f"  {key:<10} {', '.join(map(str, value)) if isinstance(value, list) else value}")
+        text = ", ".join(map(str, value)) if isinstance(value, list) else str(value)
+        typer.echo(f"  {key:<10} {text:<14} {about}")
     if cls.added_inputs:
-        typer.echo(f"  {'added':<10} {', '.join(cls.added_inputs)} (the paper does not use these inputs here)")
+        typer.echo(
+            f"  {'added':<10} {', '.join(cls.added_inputs):<14} inputs that the paper does not use with this model"
+        )
+    if facts["options"]:
+        typer.echo("\noptions (set as key=value of 'spdebench train') and their general defaults")
+        for key, value in facts["options"].items():
+            text = ",".join(map(str, value)) if isinstance(value, tuple) else str(value)
+            typer.echo(f"  {key:<13} {text:<11} {meaning(name, key)}".rstrip())
     if cls.trainable:
         typer.echo("\nparameters (a complex number counts once; real: twice)")
         print_table([_count_row(row) for row in facts["counts"]])
-        typer.echo("\nsettings: those of the default dataset of each equation, and when others apply")
+        typer.echo("\nsettings that are used for the default dataset of each equation, and when others apply")
         for data, config, training, source in settings_by_value(facts["settings"]):
             typer.echo("\n    ".join(filter(None, [f"  {data}", config, training, source and f"({source})"])))
     typer.echo(f"\nnext: {command(f'train {name} DATA')}")
+
+
+ABILITIES = {
+    "dims": "space dimensions",
+    "inputs": "tasks: xi is xi -> u, u0+xi is (u0, xi) -> u",
+    "causal": "whether u(t) depends only on the noise up to t",
+    "any_grid": "whether it can predict on another grid than that of its training data",
+    "laws": "how it learns the law of u if part of the noise is unseen",
+}
+"""What `show` prints about the abilities of a model, with the meaning of each."""
 
 
 def _count_row(row: dict[str, Any]) -> dict[str, Any]:
@@ -221,6 +270,7 @@ def _show_scheme(name: str, overrides: list[str], as_json: bool) -> None:
 def _show_metric(name: str, overrides: list[str], as_json: bool) -> None:
     """Print the formula, description and options of a metric."""
     from spdebench.metrics import METRICS
+    from spdebench.metrics.base import SYMBOLS
 
     metric = spec.build(METRICS[name], spec.parse_overrides(overrides), f"metric {name}")
     options = {key: getattr(metric, key) for key in spec.fields_of(METRICS[name])}
@@ -229,6 +279,7 @@ def _show_metric(name: str, overrides: list[str], as_json: bool) -> None:
         print_json(shown)
         return
     typer.echo(f"{METRICS[name].title}: {METRICS[name].formula()}")
+    typer.echo(f"\n{SYMBOLS}")
     if options:
         typer.echo("")
         print_table([{"option": k, "value": v} for k, v in options.items()])

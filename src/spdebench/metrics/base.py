@@ -25,6 +25,12 @@ def _builtin() -> None:
         importlib.import_module(f"spdebench.metrics.{module}")
 
 
+SYMBOLS = """\
+U: the truth, V: the prediction, e = V - U. n = 1..N counts samples, i = 1..D points of space, j = 1..T the times
+t_1..t_T; u^_k is the Fourier coefficient of mode k and kappa_k its wave number. mean_n and std_n are over samples, rms
+is a root mean square, d the number of space dimensions."""
+"""The symbols in the formulas of metrics."""
+
 METRICS: Registry[Metric] = Registry("metric", "metrics", _builtin)
 
 

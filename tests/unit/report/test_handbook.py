@@ -64,7 +64,7 @@ def test_the_page_of_an_equation_says_what_the_registry_says() -> None:
     page = equation_page("kpz", [], [Law("order one", "|u_h| <= C h")], {"light": "a.png", "dark": "b.png"})
     assert page.startswith("# Kardar-Parisi-Zhang\n\n$$\n") and "![Solutions of kpz](b.png){.only-dark}" in page
     assert r"- **Order one**: \|u\_h\| \<= C h" in page and "Hairer" in page
-    assert "| `renormalisation` | `exact` | `none`, `paper`, `exact` | this equation |" in page
+    assert "| `renormalisation` | `exact` | the counter-term | `none`, `paper`, `exact` | this equation |" in page
     assert "core suite: `kpz`" in page and "edition=converged" in page
     assert shown("kpz").edition == "converged" and shown("wave") == sb.equation("wave")
 
@@ -75,6 +75,9 @@ def test_the_page_of_a_model_says_what_the_registry_says() -> None:
     assert r"z \leftarrow z + \operatorname{Attention}" in page
     assert page.index("The authors' 2-D code") > page.index("## Where it differs from the authors' code, and why")
     assert "| with `loss=energy` |" in page and "| draws members by itself |" in model_page("climatology", [])
+    assert "| `hidden` | `128` | width of the MLP in each layer |" in page and "## Options" not in model_page(
+        "mean", []
+    )
     assert "torchcde" in model_page("ncde", [])  # said by a module that the docstring names
     for name, formula in {"mean": r"\operatorname{mean}", "step": r"\sum_{j} c_{j}(k)"}.items():
         assert formula in model_page(name, []) and "Settings" not in model_page(name, [])

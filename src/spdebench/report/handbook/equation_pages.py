@@ -7,9 +7,9 @@ import inspect
 import textwrap
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import get_args, get_type_hints
 
 from spdebench.equations import EQUATIONS, Equation
+from spdebench.equations.meanings import choices, meaning
 from spdebench.paper.base import Cell, dataset_of
 from spdebench.paper.fill import Filled
 from spdebench.paper.layout import FINE_REFERENCE, MORE_ACCURATE
@@ -114,25 +114,17 @@ _FILLED = ("solve_points", "substeps", "basis")
 
 
 def _fields(cls: type[Equation]) -> str:
-    """A table of the equation's fields: default, choices, and whether all equations have it."""
+    """A table of the equation's fields: default, meaning, choices, and whether all equations have it."""
     common = {field.name for field in dataclasses.fields(Equation)}
     fields = sorted(dataclasses.fields(cls), key=lambda field: field.name in common)
-    made, hints = cls(), get_type_hints(cls)
-    choices = {"boundary": cls.boundaries, "noise": cls.noises, "basis": cls.bases, "edition": tuple(cls.schemes)}
+    made = cls()
     rows = []
     for field in fields:
-        default = getattr(made, field.name)
-        offered = choices.get(field.name, get_args(hints[field.name]))
-        shown_choices = ", ".join(f"`{word}`" for word in offered) if len(offered) > 1 else ""
-        rows.append(
-            [
-                f"`{field.name}`",
-                f"`{default}`",
-                shown_choices,
-                "all equations" if field.name in common else "this equation",
-            ]
-        )
-    return md_table(["field", "default", "choices", "used by"], rows)
+        words = ", ".join(f"`{word}`" for word in choices(cls, field.name))
+        used_by = "all equations" if field.name in common else "this equation"
+        about = escaped(meaning(cls.name, field.name))
+        rows.append([f"`{field.name}`", f"`{getattr(made, field.name)}`", about, words, used_by])
+    return md_table(["field", "default", "meaning", "choices", "used by"], rows)
 
 
 def _schemes(equation: Equation) -> str:

@@ -9,8 +9,10 @@ import sys
 from collections.abc import Iterable, Iterator, Sequence
 from types import ModuleType
 
+from spdebench import spec
 from spdebench.models import MODELS, OperatorModel
 from spdebench.models.counts import counts
+from spdebench.models.meanings import meaning
 from spdebench.paper.fill import Entry, Filled
 from spdebench.records.record import TEST
 from spdebench.records.summary import MAIN, count, number
@@ -34,6 +36,8 @@ def model_page(name: str, tables: Sequence[Filled]) -> str:
     """The page as Markdown."""
     cls = MODELS[name]
     parts = [f"# {cls.title}", *_about(cls), "## What it can do", _abilities(cls)]
+    if spec.fields_of(cls.config_class):
+        parts += ["## Options", f"Set as `key=value`: `spdebench train {name} DATA KEY=VALUE`.", _options(cls)]
     if cls.trainable:
         parts += ["## Number of parameters", _counts(name), "## Settings", *_settings(name)]
     parts += ["## Results", *_results(name, tables)]
@@ -131,6 +135,15 @@ def _abilities(cls: type[OperatorModel]) -> str:
         ["fitted by", "gradient steps" if cls.trainable else "least squares or a mean, without gradient steps"],
     ]
     return md_table(["", ""], rows)
+
+
+def _options(cls: type[OperatorModel]) -> str:
+    """A table of the model's options: general default and meaning."""
+    made = cls.config_class()
+    values = {key: getattr(made, key) for key in spec.fields_of(cls.config_class)}
+    texts = {k: ",".join(map(str, v)) if isinstance(v, tuple) else str(v) for k, v in values.items()}
+    rows = [[f"`{key}`", f"`{text}`", escaped(meaning(cls.name, key))] for key, text in texts.items()]
+    return md_table(["option", "default", "meaning"], rows)
 
 
 def _counts(name: str) -> str:

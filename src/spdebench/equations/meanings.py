@@ -1,0 +1,53 @@
+"""What the fields of equations mean, in one line each, and which values they can have."""
+
+from __future__ import annotations
+
+from typing import get_args, get_type_hints
+
+from spdebench.equations.base import Equation
+
+MEANINGS = {
+    "edition": "the discretisation: that of the paper, or a more accurate one with the same noise",
+    "boundary": "the boundary condition",
+    "noise": "the eigenvalues of the noise: all 1 (white in space), or decaying",
+    "basis": "the functions in which the noise is expanded",
+    "truncation": "J, the truncation of the noise: Fourier modes |k| <= J/2, or the first J functions",
+    "sigma": "strength of the noise",
+    "kappa": "size of the random part of u0; 0: u0 is the same for all samples",
+    "horizon": "T, the last time",
+    "points": "stored grid points per axis",
+    "frames": "stored time intervals; the file has frames + 1 times",
+    "steps": "time steps of edition paper",
+    "solve_points": "grid points per axis that the solver uses",
+    "substeps": "time steps of the solver in each interval of the noise",
+    "noise_type": "whether the noise is multiplied by a function of u",
+    "calculus": "the sense of multiplicative noise",
+    "renormalisation": "the counter-term",
+    "diffusivity": "factor of the second derivative",
+    "viscosity": "factor of the second derivatives",
+    "dispersion": "factor of the third derivative",
+    "rate": "factor of the reaction term u - u^3",
+    "mass": "factor of the linear term u",
+    "coupling": "factor of (h_x)^2; lambda in the paper",
+    "resolve_mollifier": "keep all modes up to the support of the mollifier, not only |k| <= J/2",
+    "wave.forcing": "factor of cos(pi u) + u^2",
+    "nse.forcing": "amplitude of the force f",
+    "nse.alpha": "rate of decay of the eigenvalues of the noise",
+    "nse.spectrum": "the eigenvalues of the noise: of the authors' code (reference) or of the paper's text",
+    "nse.fields": "number of independent copies of W that are summed",
+    "nse.scale": "variance scale of the random initial vorticity",
+    "nse.storage": "store every n-th point, or the Fourier modes that the stored grid resolves",
+}
+"""By field, or by ``equation.field`` where one equation uses a name in its own sense."""
+
+
+def meaning(equation: str, field: str) -> str:
+    """The meaning of a field; empty for a field of an equation of the user."""
+    return MEANINGS.get(f"{equation}.{field}") or MEANINGS.get(field, "")
+
+
+def choices(cls: type[Equation], field: str) -> tuple[str, ...]:
+    """The words that a field can be set to; empty if it is a number, or if there is only one."""
+    offered = {"boundary": cls.boundaries, "noise": cls.noises, "basis": cls.bases, "edition": tuple(cls.schemes)}
+    words = offered.get(field, get_args(get_type_hints(cls)[field]))
+    return tuple(map(str, words)) if len(words) > 1 else ()
