@@ -129,7 +129,7 @@ def test_commands_for_files_take_several_or_say_how_to_choose(dataset, tmp_path,
     assert first.startswith(files[0]) and "6 samples solved again from seed 0: the same bits" in first
     assert (
         second.startswith(files[1])
-        and "of 8 samples solved again from seed 0: the same bits; chunks drawn at random" in second
+        and "of 8 samples solved again from seed 0: the same bits; the solved chunks were chosen at random" in second
     )
     assert call("data", "verify", *files, "--json") == 0
     assert [each["coverage"] >= 5 / 8 for each in json.loads(capsys.readouterr().out)] == [True, True]

@@ -6,6 +6,7 @@ tests/e2e/test_docs_site.py builds the site.
 
 from __future__ import annotations
 
+import dataclasses
 import re
 import sys
 from pathlib import Path
@@ -17,6 +18,8 @@ from in_children import run_script
 from spdebench.cli.main import main
 from spdebench.metrics import METRICS
 from spdebench.report.handbook import page_names
+from spdebench.tasks.task import TaskSpec
+from spdebench.training.options import TrainOptions
 
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
@@ -170,6 +173,22 @@ def test_the_page_of_data_names_the_equations_whose_files_lack_steps_of_the_solv
     names, steps = re.search(r"all equations except (.*), which store every (.*) step\.", text).groups()
     found = zip(re.findall(r"`(\w+)`", names), map(int, re.findall(r"\d+", steps)), strict=True)
     assert dict(found) == lacking
+
+
+def test_the_page_of_training_lists_every_option_with_its_default():
+    text = (DOCS / "training.md").read_text().partition("\n## Options\n")[2].partition("\n## ")[0]
+    listed = {}
+    for names, values in re.findall(r"^\| (`.*?`) \| (.*?) \|", text, flags=re.M):
+        keys = re.findall(r"`(\w+)`", names)
+        listed |= dict(zip(keys, values.split(", ") if len(keys) > 1 else [values], strict=True))
+    defaults = {f.name: f.default for f in dataclasses.fields(TrainOptions)}
+    assert {key: str(value) for key, value in defaults.items() if isinstance(value, str)} == {
+        key: listed[key].strip("`") for key, value in defaults.items() if isinstance(value, str)
+    }
+    numbers = {key: value for key, value in defaults.items() if isinstance(value, int | float) and key != "compile"}
+    assert {key: float(listed[key]) for key in numbers} == numbers
+    task = {"split_seed" if f.name == "seed" else f.name for f in dataclasses.fields(TaskSpec)}
+    assert set(listed) == set(defaults) | task
 
 
 @pytest.mark.parametrize("page", SITE, ids=lambda p: p.name)

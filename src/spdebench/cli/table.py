@@ -215,7 +215,9 @@ def _say_plan(facts: dict[str, Any], data: Path, total: float, at_once: str) -> 
             "of these runs are not here"
         )
     if missing := len(facts["datasets"]["missing"]):
-        typer.echo(f"{missing} datasets must be generated first, about {size(facts['datasets']['bytes'])} in {data}")
+        typer.echo(
+            f"{missing} datasets must be generated first, about {size(facts['datasets']['bytes'])} in the folder {data}"
+        )
     if left := facts["total"]["seconds"]:
         aside = f" ({duration(total)} with {at_once})" if at_once else ""
         typer.echo(f"about {duration(left)} are left{aside}; next: the same command with --run instead of --plan")
