@@ -5,20 +5,22 @@
     python benchmarks/evidence.py gradients lift wno-data phi41-law
     python benchmarks/evidence.py nspde-stop
 
-Prints, and writes as CSV, one row a figure; models, ``solver`` and spreads are relative L2 on the test part. A sample
-of nse costs as much as forty of kdv: there n/2 are made. ``--train`` adds networks on kdv with 16 points and no larger
-J, the rate lowered along a cosine, since epochs are few.
+Prints, and writes as CSV, one row per number. Errors of models and of ``solver``, and standard deviations, are relative
+L2 on the test part. A sample of nse costs as much as forty of kdv, so only n/2 samples of nse are used. ``--train``
+adds networks on kdv with 16 points and J of at most 16, with a cosine schedule of the learning rate.
 
-damped: power of the noise divided by 1 + (omega dt/2)^2, as by Crank-Nicolson with dispersion 0.1 and dt 0.01, then our
-solver. Models see the damped noise: it is what acts on u. authors' step: Crank-Nicolson and explicit Euler. Models see
-the noise as it is drawn, as the authors' networks do; trees have the kernel of this step.
+Cases of kdv. damped: the power of the noise is divided by 1 + (omega dt/2)^2, as Crank-Nicolson with dispersion
+0.1 and dt 0.01 does, and our solver is used. The input of models is the damped noise, which is what acts on u. authors'
+step: Crank-Nicolson and explicit Euler. The input of models is the noise before damping, as for the authors' networks;
+trees have the kernel of this step.
 
 step-kdv (three minutes): the regression of the step in a frame at rest, and in one that moves with the mean of u.
 
 gt-kdv (five minutes): GT, which knows time only as one coordinate, on KdV with slow and with fast waves. ``mean of gt``
 is |mean of (prediction - u) over the test samples| / |u|, the part of its error that is the same in every sample.
 
-lag: what it costs to see every increment a step late, as the authors' controlled differential equations do.
+lag: by how much the error grows if a model uses every increment one step late, as the authors' controlled differential
+equations do.
 
 wno (ten minutes): its validation on a small phi41 in our units of noise and solution, and in those of the data.
 
@@ -496,7 +498,7 @@ ALONE = {
 
 
 def rows(case: str, n: int, networks: Sequence[str], epochs: int, folder: Path) -> Iterator[dict[str, Any]]:
-    """One row a figure."""
+    """One row per number."""
     if case in ALONE:
         yield from ALONE[case](folder)
         return

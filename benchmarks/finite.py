@@ -2,7 +2,7 @@
 
     python benchmarks/finite.py [--device cuda] [-n 1200] [--only kdv] [--out benchmarks/finite.csv]
 
-Prints, and writes as CSV, one row a configuration and edition: max|u| over n samples, and the seconds it took.
+Prints, and writes as CSV, one row per configuration and edition: max|u| over n samples, and the seconds it took.
 """
 
 from __future__ import annotations

@@ -1,10 +1,10 @@
-"""What the training loop costs over a bare hand-written one: the same steps of one model at the paper's phi41 size.
+"""Compare the time of our training loop with a hand-written one: the same steps of one model at the paper's phi41 size.
 
 python benchmarks/loop.py [MODEL] [--device cpu] [--samples 80] [--rounds 3]
 
-Both loops do the same sums: Adam on the relative L2 loss in batches of 20, then a validation. The bare one picks rows
-by indexing and reads its loss after every step, as hand-written loops do. Epochs of the two alternate; the least time
-of each counts (processor time of one thread on the CPU, so that other programs do not enter).
+Both loops compute the same: Adam on the relative L2 loss in batches of 20, then a validation. The hand-written one
+selects rows by indexing and reads its loss after every step. Epochs of the two alternate, and the smallest time of each
+is used (on the CPU the processor time of one thread, so that other programs do not affect it).
 """
 
 from __future__ import annotations

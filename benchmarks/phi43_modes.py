@@ -1,10 +1,10 @@
-"""Why NSPDE learns nothing on phi43 in the paper: which modes it keeps decides.
+"""Why NSPDE learns nothing on phi43 in the paper: its error depends on which modes it keeps.
 
 python benchmarks/phi43_modes.py [--device cuda] [--samples 600] [--seconds 110] [--out FILE.csv]
 
 Each model is trained for the same time on the lattice of 17^3 points, every eighth step kept, and scored on the test
-part by its last weights. In three dimensions the energy of the solution is spread evenly over |k|, and nothing but the
-kernel carries noise to u: modes that it lacks are lost.
+part by its last weights. In three dimensions the energy of the solution is spread evenly over |k|, and the
+noise acts on u only through the kernel, so modes that the kernel lacks are missing in the prediction.
 """
 
 from __future__ import annotations

@@ -1,12 +1,12 @@
-"""The same final error, plain and fast: whole trainings on phi41 in both forms, side by side.
+"""Check that plain and fast training reach the same error: complete trainings on phi41 in both forms.
 
     python benchmarks/same_error.py [MODEL ...] [--sigma 0.1] [--forms plain] [--jobs 4] [--device cuda] [--out FILE]
 
 plain   torch's own operations, every step launched by itself
 ours    our kernels, steps replayed as CUDA graphs
 
-Both have the same protocol, weights to start from and order of batches; they differ by rounding, which training makes
-large in the end. So errors are compared, not weights: best validation, its epoch, and the error of those weights on
+Both have the same options, initial weights and order of batches. They differ by rounding errors, which grow during
+training. Therefore errors are compared and not weights: best validation, its epoch, and the error of those weights on
 the test part. A second seed of ours shows how far apart two trainings are that differ only in the seed.
 Runs of ours that `spdebench table phi41-periodic --run` has made already are the same trainings: `--forms plain` then
 makes what is missing.
@@ -74,7 +74,7 @@ def main() -> None:
     parser.add_argument("--epochs", type=int, default=0, help="at most; 0: as the protocol says")
     parser.add_argument("--jobs", type=int, default=1)
     parser.add_argument("--device", default="cuda")
-    parser.add_argument("--out", type=Path, help="a table, written anew after every training")
+    parser.add_argument("--out", type=Path, help="a CSV table, updated after every training")
     given = parser.parse_args()
     rows: list[dict[str, Any]] = []
     with tempfile.TemporaryDirectory() as folder:

@@ -1,10 +1,10 @@
-"""How generation scales with workers, measured here, and how long the paper's suite takes on GPUs, reckoned from rates.
+"""Measure how generation scales with the number of workers, and estimate how long the paper's suite takes on GPUs.
 
     python benchmarks/scaling.py [--workers 1,2,3,4] [--chunks 40] [--samples 1024]     measure, then write everything
-    python benchmarks/scaling.py --estimate                                           only the estimate anew
+    python benchmarks/scaling.py --estimate                                           compute only the estimate
 
-Writes benchmarks/results/scaling.csv and scaling-suite.csv, docs/scaling.png, and the tables of docs/scaling.md between
-their marks. A chunk is one of phi41 as in the paper (128 points, 50 steps), solved and written to disk.
+The estimate uses measured rates. Writes benchmarks/results/scaling.csv and scaling-suite.csv, docs/scaling.png, and the
+tables of docs/scaling.md between their marks. A chunk is one of phi41 as in the paper (128 points, 50 steps), solved and written to disk.
 """
 
 from __future__ import annotations
@@ -106,7 +106,7 @@ def draw(rows: Sequence[dict[str, Any]]) -> Any:
     return figure
 
 
-# --- reckoned -----------------------------------------------------------------------------------------------------
+# --- estimated ----------------------------------------------------------------------------------------------------
 def run_seconds() -> list[float]:
     """About how long each run of all tables takes alone on the GPU that the rates were measured on, the longest first,
     as a cluster starts them."""
@@ -161,7 +161,7 @@ def estimate() -> list[dict[str, Any]]:
 
 
 def facts() -> str:
-    """What the estimate stands on, in figures."""
+    """One sentence with the numbers on which the estimate is based."""
     files, runs = file_seconds(), run_seconds()
     trained = [m for m in MODELS if m != SOLVER and MODELS[m].trainable]
     return (
@@ -209,10 +209,10 @@ def main() -> None:
         write_csv(RESULTS / "scaling.csv", rows)
         save(draw(rows), ROOT / "docs" / "scaling.png")
         put("measured", markdown(rows))
-    reckoned = estimate()
-    print(f"{facts()}\n{markdown(reckoned)}")
-    write_csv(RESULTS / "scaling-suite.csv", reckoned)
-    put("estimate", f"{facts()}\n\n{markdown(reckoned)}")
+    estimated = estimate()
+    print(f"{facts()}\n{markdown(estimated)}")
+    write_csv(RESULTS / "scaling-suite.csv", estimated)
+    put("estimate", f"{facts()}\n\n{markdown(estimated)}")
 
 
 if __name__ == "__main__":

@@ -2,9 +2,9 @@
 
     python benchmarks/suite.py [--device cuda] [--writing] [--out benchmarks/results/suite.csv]
 
-Every configuration is solved for all its samples; what is solved is dropped. Writing is timed too, on one thread
+Every configuration is solved for all its samples; the solutions are not kept. Writing is timed too, on one thread
 and on all (row groups are encoded in parallel): the rate of the native file for chunks of the first configuration of
-each row, times the row's bytes. With ``--writing`` only that is done, and solving left out.
+each row, times the row's bytes. With ``--writing`` only the writing is measured.
 """
 
 from __future__ import annotations

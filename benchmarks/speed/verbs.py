@@ -21,7 +21,10 @@ from speed.train import bench as bench_training
 from speed.train import geometric_mean
 
 app = typer.Typer(
-    help="Speed as a ratio, measured in one run.", no_args_is_help=True, add_completion=False, rich_markup_mode=None
+    help="Measure speed, mostly as a ratio of two times from the same run.",
+    no_args_is_help=True,
+    add_completion=False,
+    rich_markup_mode=None,
 )
 
 
@@ -37,9 +40,10 @@ def data(
     device: Device = "cpu",
     as_json: Json = False,
 ) -> None:
-    """Solvers against their normals and transforms alone.
+    """Time of the solvers, next to a lower bound.
 
-    ms per sample, one thread.
+    ms per sample with one thread. The lower bound (floor) is the time to draw as many normal random numbers and to
+    compute the same transforms.
     """
     torch.set_num_threads(1)
     if equation:
@@ -73,7 +77,10 @@ def data(
 
 @app.command()
 def metrics(as_json: Json = False) -> None:
-    """The paper's metrics against plain loops, ms, one thread."""
+    """Time of the paper's metrics, next to plain loops.
+
+    ms with one thread.
+    """
     torch.set_num_threads(1)
     rows = bench_metrics()
     print_json(rows) if as_json else print_table(rows)
@@ -84,10 +91,10 @@ def models(
     only: Annotated[str, typer.Option(help="One case, such as 'nspde'.")] = "",
     as_json: Json = False,
 ) -> None:
-    """One training step of models against plain formulations.
+    """Time of a training step of models, next to plain PyTorch code.
 
-    Batch 20, 128 points, 51 frames, one thread. Whole fits of step against the solver: case step-phi41, and
-    step-phi42, which takes minutes and two threads.
+    Batch 20, 128 points, 51 frames, one thread. The cases step-phi41 and step-phi42 compare a whole fit of the model
+    step with the time of the solver; step-phi42 takes minutes and two threads.
     """
     rows = measure(only)
     print_json(rows) if as_json else print_table(rows)
@@ -95,9 +102,9 @@ def models(
 
 @app.command()
 def kernels(as_json: Json = False) -> None:
-    """The GPU kernels of models and their gain.
+    """Which GPU kernels each model uses, and what they gain.
 
-    ms per epoch on an H200, against torch.compile with CUDA graphs.
+    The times (ms per epoch, with our kernels and with torch.compile and CUDA graphs) were measured on an H200.
     """
     rows = kernels_table()
     print_json(rows) if as_json else print_table(rows)
@@ -113,9 +120,9 @@ def train(
     device: Device = "cuda",
     as_json: Json = False,
 ) -> None:
-    """Training on phi41: plain steps, our loop, several at once.
+    """Time of training on phi41: plain PyTorch and our loop.
 
-    ms per epoch.
+    ms per epoch, of one run alone and of several runs at once.
     """
     if together < 1 or samples < 100:
         raise UserError(f"at least 1 run at once and 100 samples are needed, got {together} and {samples}")

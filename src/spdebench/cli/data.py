@@ -132,10 +132,8 @@ def _verification_text(ds: datasets.Dataset, result: Verification) -> str:
         if changed := changed_source(ds.made.get("source"), type(ds.spec.equation)):
             text += f"; it was made with {changed}"
     if drawn:
-        text += (
-            f"; the solved chunks were chosen at random, and a wrong chunk is among them with probability "
-            f"{result.coverage:.0%}; --all solves every chunk"
-        )
+        found = f"one wrong chunk would be found with probability {result.coverage:.0%}"
+        text += f"; the solved chunks were chosen at random ({found}); --all solves every chunk"
     return text
 
 
