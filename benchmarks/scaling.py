@@ -1,10 +1,11 @@
-"""Measure how generation scales with the number of workers, and estimate how long the paper's suite takes on GPUs.
+"""Measure how generation scales with the number of workers, and estimate how long all tables take on GPUs.
 
     python benchmarks/scaling.py [--workers 1,2,3,4] [--chunks 40] [--samples 1024]     measure, then write everything
     python benchmarks/scaling.py --estimate                                           compute only the estimate
 
 The estimate uses measured rates. Writes benchmarks/results/scaling.csv and scaling-suite.csv, docs/scaling.png, and the
-tables of docs/scaling.md between their marks. A chunk is one of phi41 as in the paper (128 points, 50 steps), solved and written to disk.
+tables of docs/scaling.md between their marks. A chunk is one of phi41 as in the paper (128 points, 50 steps), solved
+and written to disk.
 """
 
 from __future__ import annotations
