@@ -7,7 +7,7 @@ On the command line:  spdebench --with examples/own_model.py train walker DATA w
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import torch
 from torch import Tensor, nn
@@ -19,10 +19,10 @@ from spdebench.tasks import Batch, Setting
 
 @dataclass(frozen=True, kw_only=True)
 class WalkerConfig(Config):
-    """``width``: number of channels; ``reach``: number of neighbours on each side in a convolution."""
+    """The settings of the model; `spdebench show walker` prints their meanings."""
 
-    width: int = 16
-    reach: int = 3
+    width: int = 16  # a name that other models have too is explained already
+    reach: int = field(default=3, metadata={"meaning": "number of neighbours on each side in a convolution"})
 
 
 class Walker(OperatorModel, name="walker"):

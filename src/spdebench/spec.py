@@ -8,6 +8,8 @@ A field may be renamed or added without changing any hash, by its metadata:
 
     field(default=100, metadata={"key": "stop"})      JSON and files keep the key "stop"; users who type it are warned
     field(default=True, metadata={"legacy": False})   left out of the JSON while False; a file without it means False
+
+``metadata={"meaning": "..."}`` is the line with which `spdebench show` explains a field of a user's own class.
 """
 
 from __future__ import annotations
@@ -41,6 +43,11 @@ def fields_of(cls: type) -> dict[str, Any]:
 def _fields_of(cls: Any) -> dict[str, Any]:
     hints = typing.get_type_hints(cls)
     return {f.name: hints[f.name] for f in dataclasses.fields(cls) if f.init}
+
+
+def declared_meaning(cls: Any, name: str) -> str:
+    """What a field means, from its metadata ``meaning``; empty if it does not say so."""
+    return next((str(f.metadata.get("meaning", "")) for f in dataclasses.fields(cls) if f.name == name), "")
 
 
 @functools.cache

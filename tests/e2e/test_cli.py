@@ -244,7 +244,7 @@ def test_models_are_listed_with_formulas_and_shown_with_all_their_settings(capsy
 def test_every_field_and_every_setting_has_a_meaning(capsys):
     for name, cls in ((n, sb.EQUATIONS[n]) for n in sb.EQUATIONS):
         fields = (f.name for f in dataclasses.fields(cls) if cls.__module__.startswith("spdebench."))
-        assert [field for field in fields if not meanings_of_fields.meaning(name, field)] == [], name
+        assert [field for field in fields if not meanings_of_fields.meaning(cls, field)] == [], name
     for name, cls in ((n, sb.MODELS[n]) for n in sb.MODELS):
         settings = (f.name for f in dataclasses.fields(cls.config_class) if cls.__module__.startswith("spdebench."))
         assert [setting for setting in settings if not meanings_of_settings.meaning(name, setting)] == [], name

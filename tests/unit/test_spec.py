@@ -164,3 +164,17 @@ def test_a_script_of_a_user_sees_the_warning_by_default():
 def test_non_finite_numbers_have_no_identity():
     with pytest.raises(ValueError, match="JSON compliant"):
         spec.canonical_json({"x": float("nan")})
+
+
+def test_the_meaning_of_a_field_is_metadata_and_changes_no_hash():
+    @dataclass(frozen=True, kw_only=True)
+    class Plain:
+        reach: int = 3
+
+    @dataclass(frozen=True, kw_only=True)
+    class Explained:
+        reach: int = field(default=3, metadata={"meaning": "number of neighbours"})
+
+    assert spec.declared_meaning(Explained, "reach") == "number of neighbours"
+    assert spec.declared_meaning(Plain, "reach") == spec.declared_meaning(Plain, "width") == ""
+    assert spec.digest(spec.to_dict(Plain())) == spec.digest(spec.to_dict(Explained()))

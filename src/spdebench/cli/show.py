@@ -146,7 +146,7 @@ def _about_field(cls: type[Equation], field: str) -> str:
     from spdebench.equations.meanings import choices, meaning
 
     words = ", ".join(choices(cls, field))
-    return "; ".join(filter(None, [meaning(cls.name, field), words and f"choices: {words}"]))
+    return "; ".join(filter(None, [meaning(cls, field), words and f"choices: {words}"]))
 
 
 def _equation_facts(equation: Equation) -> dict[str, Any]:

@@ -1,10 +1,14 @@
-"""What the fields of equations mean, in one line each, and which values they can have."""
+"""What the fields of equations mean, in one line each, and which values they can have.
+
+An equation of a user says it in the metadata of its fields.
+"""
 
 from __future__ import annotations
 
 from typing import get_args, get_type_hints
 
 from spdebench.equations.base import Equation
+from spdebench.spec import declared_meaning
 
 MEANINGS = {
     "edition": "the discretisation: that of the paper, or a more accurate one with the same noise",
@@ -41,9 +45,9 @@ MEANINGS = {
 """By field, or by ``equation.field`` where one equation uses a name in its own sense."""
 
 
-def meaning(equation: str, field: str) -> str:
-    """The meaning of a field; empty for a field of an equation of the user."""
-    return MEANINGS.get(f"{equation}.{field}") or MEANINGS.get(field, "")
+def meaning(cls: type[Equation], field: str) -> str:
+    """The meaning of a field: ``field(metadata={"meaning": ..})`` of the equation, or the one above."""
+    return declared_meaning(cls, field) or MEANINGS.get(f"{cls.name}.{field}") or MEANINGS.get(field, "")
 
 
 def choices(cls: type[Equation], field: str) -> tuple[str, ...]:

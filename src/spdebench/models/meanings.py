@@ -1,6 +1,9 @@
-"""What the settings of models mean, in one line each."""
+"""What the settings of models mean, in one line each; a model of a user says it in the metadata of its fields."""
 
 from __future__ import annotations
+
+from spdebench.models.base import MODELS
+from spdebench.spec import declared_meaning
 
 MEANINGS = {
     "width": "number of channels of the layers",
@@ -12,7 +15,7 @@ MEANINGS = {
     "heads": "attention heads",
     "picard": "Picard iterations",
     "solver": "numerical scheme of the controlled differential equation: euler, heun or rk4",
-    "space_modes": "Fourier modes that are kept in space, both signs counted",
+    "space_modes": "Fourier modes that are kept along each space axis, both signs counted",
     "window": "time steps that one log-signature covers",
     "level": "levels of the wavelet transform",
     "wavelet": "haar or db1 to db8",
@@ -37,5 +40,6 @@ MEANINGS = {
 
 
 def meaning(model: str, setting: str) -> str:
-    """The meaning of a setting; empty for a setting of a model of the user."""
-    return MEANINGS.get(f"{model}.{setting}") or MEANINGS.get(setting, "")
+    """The meaning of a setting: ``field(metadata={"meaning": ..})`` of the configuration, or the one above."""
+    own = declared_meaning(MODELS[model].config_class, setting)
+    return own or MEANINGS.get(f"{model}.{setting}") or MEANINGS.get(setting, "")

@@ -122,7 +122,7 @@ def _fields(cls: type[Equation]) -> str:
     for field in fields:
         words = ", ".join(f"`{word}`" for word in choices(cls, field.name))
         used_by = "all equations" if field.name in common else "this equation"
-        about = escaped(meaning(cls.name, field.name))
+        about = escaped(meaning(cls, field.name))
         rows.append([f"`{field.name}`", f"`{getattr(made, field.name)}`", about, words, used_by])
     return md_table(["field", "default", "meaning", "choices", "used by"], rows)
 
