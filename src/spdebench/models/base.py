@@ -247,11 +247,15 @@ class OperatorModel(nn.Module):
         seed: int = 0,
         first: int = 0,
         samples: Tensor | None = None,
+        dt: float | None = None,
     ) -> Tensor:
-        """Predictions for the noise of a batch plus draws of the ``unseen`` noise: (B, m, T, X..)."""
+        """Predictions for the noise of a batch plus draws of the ``unseen`` noise: (B, m, T, X..).
+
+        ``dt`` is the time between frames of the batch, by default that of the training data.
+        """
 
         def predicted(several: Batch, states: Tensor) -> Tensor:
-            fill = unseen.draw(states, self.setting.frames - 1, self.setting.dt)
+            fill = unseen.draw(states, self.setting.frames - 1, self.setting.dt if dt is None else dt)
             return self.predict(replace(several, dw=several.dw + fill))
 
         return self.draw_members(batch, members, seed, first, samples, predicted)

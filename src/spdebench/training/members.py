@@ -50,14 +50,21 @@ def draws_for(model: OperatorModel, part: Part) -> bool:
 
 
 def draw(
-    model: OperatorModel, batch: Batch, members: int, seed: int, samples: Tensor, completed_by: UnseenNoise | None
+    model: OperatorModel,
+    batch: Batch,
+    members: int,
+    seed: int,
+    samples: Tensor,
+    completed_by: UnseenNoise | None,
+    dt: float | None = None,
 ) -> Tensor:
     """Members (B, m, T, X..), drawn by the model itself or with unseen noise from the law ``completed_by``.
 
-    They are functions of the seed and of the sample numbers ``samples``.
+    They are functions of the seed and of the sample numbers ``samples``. ``dt`` is the time between frames of the
+    batch, by default that of the training data.
     """
     if completed_by is not None:
-        return model.predict_with(completed_by, batch, members, seed, samples=samples)
+        return model.predict_with(completed_by, batch, members, seed, samples=samples, dt=dt)
     return model.sample(batch, members, seed, samples=samples)
 
 
@@ -74,7 +81,7 @@ class DrawnMembers(MembersInBlocks):
     def read(self, inputs: slice) -> Tensor:
         numbers = torch.arange(inputs.start, inputs.stop)
         batch = self.part.batch(inputs)
-        out = draw(self.model, batch, self.members, self.seed, numbers, self.completed_by)
+        out = draw(self.model, batch, self.members, self.seed, numbers, self.completed_by, self.part.dt)
         self.mean[inputs] = out.mean(1).cpu()
         kept = slice(inputs.start, min(inputs.stop, len(self.shown)))
         if kept.start < kept.stop:

@@ -18,12 +18,12 @@ from spdebench.errors import UserError
 from spdebench.metrics import law_scores
 from spdebench.models import MODELS, Config, Features, OperatorModel
 from spdebench.models.features import Redrawn, redrawn_part
-from spdebench.noise.unseen import fill_states
+from spdebench.noise.unseen import UnseenNoise, fill_states
 from spdebench.tasks import Batch, Setting, Task, TaskSpec
 from spdebench.training import Fit, TrainOptions, options_for, part_for
 from spdebench.training.fitting import calibrate
 from spdebench.training.losses import EnergyLoss
-from spdebench.training.members import completion
+from spdebench.training.members import DrawnMembers, completion
 from spdebench.training.options import learns_laws
 from spdebench.training.steps import Streamed
 
@@ -308,6 +308,17 @@ def test_the_noise_that_is_drawn_for_other_data_is_theirs(runs, tmp_path):
     assert drawn is not None and drawn.functions == more.series().functions - 3
     variance = drawn.draw(fill_states(0, range(4000), 0, "cpu"), 2, 0.5)[:, 1:].var(0).mean()
     torch.testing.assert_close(variance, torch.tensor(0.5 * drawn.functions), rtol=0.05, atol=0)
+
+
+def test_the_noise_that_is_drawn_for_other_data_has_their_time_step(runs, tmp_path, monkeypatch):
+    """Increments over twice the time have twice the variance."""
+    path, own = runs["path"], sb.equation("heat", **HEAT)
+    data = sb.open_dataset(sb.generate(own.replace(horizon=2 * own.horizon), n=20, seed=1, seen=2, out=tmp_path))
+    drawn = DrawnMembers(path.model, part_for(path, data, "all").showing("dw_seen"), members=2)
+    steps, before = [], UnseenNoise.draw
+    monkeypatch.setattr(UnseenNoise, "draw", lambda *given: steps.append(given[3]) or before(*given))
+    drawn.read(slice(0, 2))
+    assert steps == [pytest.approx(2 * path.model.setting.dt)]
 
 
 def test_what_cannot_draw_members_says_so(runs, law_task):
