@@ -162,6 +162,14 @@ def test_peak_memory_is_that_of_the_process_and_not_of_the_one_that_started_it()
     assert 100_000_000 < peaks[0] < 200_000_000 and peaks[1] < 100_000_000
 
 
+@pytest.mark.skipif(not Path("/proc/self/clear_refs").exists(), reason="only Linux can reset the peak")
+def test_the_next_unit_does_not_count_the_memory_of_the_last_one():
+    code = "from spdebench.engines import peak_memory, release; bytearray(400_000_000); x = peak_memory()"
+    code += "; release('cpu'); print(x, peak_memory())"
+    first, second = map(int, subprocess.check_output([sys.executable, "-c", code]).split())
+    assert first - second > 100_000_000
+
+
 def test_a_killed_worker_costs_nothing_but_time(tmp_path):
     *first, last = [(str(tmp_path), k) for k in range(6)]
     later = [[last]]  # which becomes possible when one has ended
