@@ -109,14 +109,21 @@ class ColumnFile:
             out[low - start : high - start] = rows[low - first : high - first]
         return out
 
+    def check_column(self, column: str) -> None:
+        """Raise a one-line error unless the file has this column."""
+        if column not in self.shapes:
+            raise UserError(f"{self.path} has no column {column}; it has {', '.join(self.shapes)}")
+
     def room(self, column: str, rows: int) -> np.ndarray:
         """An empty array for this number of rows of a column; raises a one-line error if there is too little memory."""
+        self.check_column(column)
         shape = (rows, *self.shapes[column])
         check_free_memory(4 * math.prod(shape), f"{self.path}: {rows} rows of {column}", "read fewer rows")
         return np.empty(shape, dtype=np.float32)
 
     def row_groups(self, column: str, start: int = 0, stop: int | None = None) -> Iterator[tuple[int, np.ndarray]]:
         """(first row, values) of each row group with rows start..stop, in order; the values are read-only."""
+        self.check_column(column)
         stop, first = len(self) if stop is None else stop, 0
         for index in range(self._file.metadata.num_row_groups):
             count = self._file.metadata.row_group(index).num_rows
@@ -156,6 +163,13 @@ class Dataset(ColumnFile, Displayed):
             raise ValueError("the times do not rise")
         path = (len(times), *self.grid.points)
         return {"u0": path[1:], "dw": path, "u": path}
+
+    def check_column(self, column: str) -> None:
+        if column not in self.shapes and not self.imported and self.spec.members > 1:
+            raise UserError(
+                f"{self.path} holds members of a law, of which only u is stored; give the file of samples next to it"
+            )
+        super().check_column(column)
 
     @cached_property
     def spec(self) -> DatasetSpec:

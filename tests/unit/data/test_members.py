@@ -59,6 +59,19 @@ def test_members_that_memory_cannot_hold_are_refused_before_they_are_read(law, m
     assert np.array_equal(law.members(-2), law.members(4, 6))
 
 
+def test_what_needs_samples_refuses_a_file_of_members(law, tmp_path, capsys):
+    members = law.members_file
+    for read in (lambda: members.dw, lambda: members.u0, lambda: next(members.row_groups("dw"))):
+        with pytest.raises(UserError, match="members of a law, of which only u is stored; give the file of samples"):
+            read()
+    for words in (["data", "card"], ["data", "export"], ["plot", "noise"]):
+        assert call(*words, members.path, "--out", tmp_path / "out.png") == 2
+        assert "give the file of samples next to it" in capsys.readouterr().err
+    assert not [path for path in tmp_path.rglob("*") if path.is_file()]
+    with pytest.raises(UserError, match="has no column v; it has u0, dw, u, dw_seen"):
+        law.read("v")
+
+
 def test_both_files_verify_and_a_changed_member_does_not(law):
     for file in (law, law.members_file):
         done = verify(file, everything=True)
