@@ -68,8 +68,22 @@ class TaskSpec:
         grid = equation.grid.with_points([n // self.stride for n in equation.grid.points])
         return Setting(grid, tuple(equation.times[:: self.every].tolist()), self.inputs, equation, self.seen)
 
-    def noise_column(self, dataset: Dataset) -> str:
-        """The column of a file with the noise that a model is given: dw, or dw_seen if only a part of it is seen."""
+    def noise_column(self, *datasets: Dataset) -> str:
+        """The column of files with the noise that a model is given: dw, or dw_seen if only a part of it is seen.
+
+        Files that have it in different columns are refused, because a part of a task reads one column of all its files.
+        """
+        (column, first), *others = ((self._column(dataset), dataset) for dataset in datasets)
+        for found, other in others:
+            if found != column:
+                raise UserError(
+                    f"task: the noise that is seen with seen={self.seen} is the column {column} of {first.path.name} "
+                    f"and the column {found} of {other.path.name}; generate both with --seen {self.seen}"
+                )
+        return column
+
+    def _column(self, dataset: Dataset) -> str:
+        """`noise_column` of one file."""
         if self.seen is None:
             return "dw"
         if dataset.imported or dataset.spec.members > 1:
@@ -167,7 +181,7 @@ class Task(Displayed):
         for each in self.datasets:
             if not each.imported and each.spec.members > 1:
                 raise UserError(f"task: {each.path.name} holds members of a law; give the file of samples next to it")
-            s.noise_column(each)  # raises if the file does not hold it
+        s.noise_column(*self.datasets)  # raises if a file does not hold it
         for n in first.grid.points:
             if n % s.stride:
                 raise UserError(f"task: stride={s.stride} does not divide the {n} points stored")
@@ -236,7 +250,7 @@ class Task(Displayed):
             every=self.spec.every,
             stride=1 if others else self.spec.stride,
             equations=equations,
-            noise=self.spec.noise_column(datasets[0]),
+            noise=self.spec.noise_column(*datasets),
         )
 
     def members(self) -> np.ndarray:

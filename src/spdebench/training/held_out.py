@@ -68,7 +68,7 @@ def own_test_part(run: Run, file: Path | None, needed_for: str) -> Part:
     known = () if run.task_setting.equation is None else (run.task_setting.equation,)
     equations = known if datasets[0].imported else tuple(d.equation for d in datasets)
     rows = [task.rows(len(d))["test"] for d in datasets]
-    noise = task.noise_column(datasets[0])
+    noise = task.noise_column(*datasets)
     return Part("test", datasets, rows, every=task.every, stride=task.stride, equations=equations, noise=noise)
 
 

@@ -53,6 +53,22 @@ def test_all_noise_seen_is_the_ordinary_task(files):
     assert "seen" not in usual.identity["task"] and task.identity["task"]["seen"] == 8
 
 
+def test_a_mixture_shows_the_same_part_of_the_noise_of_all_its_files(files, tmp_path):
+    """Files with J=8 and J=2 can be mixed with seen=2 if both store it as dw_seen; dw and dw_seen are not mixed."""
+    _, law, _ = files
+    low = LAW.replace(truncation=2)
+    less, all_of_it = (open_dataset(generate(low, n=60, seed=1, seen=k, out=tmp_path)) for k in (0, 2))
+    for mixed in ([law, less], [less, law]):
+        with pytest.raises(UserError, match=r"is the column dw.* and the column dw.*; generate both with --seen 2"):
+            Task(mixed, seen=2)
+    task = Task([law, all_of_it], seen=2)
+    for i, data in enumerate(task.datasets):
+        rows = task.train.rows[i]
+        assert torch.equal(task.train.dw[task.train.source == i], torch.from_numpy(data.dw_seen[rows]))
+    with pytest.raises(UserError, match="generate both with --seen 2"):
+        Task(law, seen=2).part("test", law, less)
+
+
 def test_a_run_remembers_what_it_sees(files, tmp_path):
     """A network trained on the seen noise is tested on it, also when its run is opened later or on another file."""
     _, law, _ = files
