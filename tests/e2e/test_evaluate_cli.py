@@ -69,6 +69,11 @@ def test_parts_by_name_and_by_rows(run, data, capsys):
     assert call("predict", run.path, data, "--rows", "0:20") == 0
     assert len(np.load("prediction.npy")) == (rows["test"] < 20).sum()
     capsys.readouterr()
+    other = sb.generate(sb.equation("phi41", **SMALL), n=20, seed=1, out="other")
+    for words, said in (([], "all 20 samples"), (["--rows", "5:8"], "3 of 20 samples")):
+        assert call("predict", run.path, other, *words, "--overwrite") == 0
+        assert f": {said}, which the run never saw" in capsys.readouterr().out
+    capsys.readouterr()
     assert call("predict", run.path, data, "--part", "all", "--out", "all.npy") == 2
     assert "34 of the 40 samples of" in capsys.readouterr().err and not Path("all.npy").exists()
     assert call("predict", run.path, data, "--part", "tets", "--out", "x.npy") == 2

@@ -76,5 +76,9 @@ def describe(part: Part) -> str:
     """A part in words: ``test part, 6 of 40 samples, which the run never saw``."""
     said = {"train": "on which the run was trained", "val": "by which the run's weights were chosen"}
     total = len(part.datasets[0])
-    what = f"all {total} samples" if part.name == "all" else f"{part.name} part, {len(part)} of {total} samples"
+    what = f"{len(part)} of {total} samples"
+    if part.name != "all":
+        what = f"{part.name} part, {what}"
+    elif len(part) == total:
+        what = f"all {total} samples"
     return f"{what}, {said.get(part.name, 'which the run never saw')}"
