@@ -193,6 +193,14 @@ def test_members_of_a_law_are_drawn_written_and_scored(tmp_path, monkeypatch, ca
     assert {"energy_score", "crps", "coverage_90"} <= set(found)
     assert call("evaluate", folder, "--metrics", "crps,rel_l2", "--json") == 0
     assert list(scores(capsys)[1]) == ["crps", "rel_l2"]
+    other = sb.generate(eq, n=40, seed=1, seen=2, members=8, out="data")
+    for words in (["--truth", other, "--part", "test"], ["--truth", data, "--part", "val"]):  # stored, and not stored
+        assert call("evaluate", folder, *words, "--json") == 0
+        assert {"rel_l2", "energy_score", "crps", "coverage_90"} <= set(found := scores(capsys)[1])
+        assert call("evaluate", folder, *words, "--metrics", "crps", "--json") == 0
+        assert scores(capsys)[1] == {"crps": found["crps"]}
+    assert call("evaluate", folder, *words, "--metrics", "std_error") == 2  # members are those of the test part
+    assert "needs members of the true law for these samples" in capsys.readouterr().err
     assert call("predict", folder, data, "--members", "-1", "--out", "n.npy") == 2
     assert call("train", "nors", data, "seen=2", "loss=energy") == 2
     assert "'nors' are too costly; models that do: " in capsys.readouterr().err

@@ -177,7 +177,7 @@ def _of_run(
     from spdebench.tasks.split import LEAST_SCORED
     from spdebench.training import score_on
     from spdebench.training.held_out import describe, own_test_part, run_part
-    from spdebench.training.scoring import check_part, predict_part
+    from spdebench.training.scoring import check_part, predict_part, score_part
 
     dataset = open_dataset(truth) if truth else None
     own = dataset is None or ((dataset.identity,) == run.spec.datasets and name in ("", "test") and not label)
@@ -196,6 +196,11 @@ def _of_run(
                 f"{truth}: {len(part)} samples of part '{part.name}'; at least {LEAST_SCORED} are needed to score"
             )
     kept = part is not None and (bool(given) or part.name not in ("train", "val"))  # in the record of the run
+    laws = run.task_setting.seen is not None and (metrics == "default" or any(m in LAW_METRICS for m in metrics))
+    if part is not None and not kept and laws:
+        check_part(run, part)
+        tested = score_part(run.model.to(device), part).scores
+        found, skipped = {row["metric"]: row for row in _rows(tested)}, tested.skipped if group else {}
     names = tuple(found) or (DEFAULT if kept else ())
     wanted = names or DEFAULT if metrics == "default" else _labels(metrics)
     of_law = [m for m in wanted if m in LAW_METRICS]
@@ -210,9 +215,16 @@ def _of_run(
     if part is not None and kept:
         entry = score_on(run, part, label, device=device)
         found |= {m: {"metric": m, **asdict(value)} for m, value in entry.scores.items()}
+        if metrics == "default":
+            wanted = (*wanted, *(m for m in entry.scores if m in LAW_METRICS))
     for name in of_law:
         if name not in found and name not in skipped:
-            reason = known.skipped.get(name, "a law is scored on a task with seen=K, see docs/law.md")
+            reason = (
+                "a law is scored on a task with seen=K, see docs/law.md"
+                if run.task_setting.seen is None
+                else "it needs members of the true law for these samples, see --members of 'spdebench generate'"
+            )
+            reason = known.skipped.get(name, reason)
             raise UserError(f"{run.name} has no score '{name}': {reason}")
     what = {"run": run.name, "part": part.name if part else "test", "n": len(part or range(known.counts["samples"]))}
     _print(what, text, [found[m] for m in wanted if m in found], skipped, js)
