@@ -23,10 +23,28 @@ def test_a_name_stands_for_an_equation_and_a_path_for_a_dataset(tmp_path):
     assert sb.verify(sb.generate(PHI, n=np.int64(4), out=tmp_path)).good
 
 
+def test_whole_numbers_may_be_those_of_numpy(tmp_path):
+    numbers = {"n": 20, "seed": 1, "seen": 2, "members": 3}
+    plain, law = (
+        sb.generate(PHI, **{key: kind(value) for key, value in numbers.items()}, out=tmp_path / kind.__name__)
+        for kind in (int, np.int64)
+    )
+    assert law.name == plain.name and law.read_bytes() == plain.read_bytes()
+    assert torch.equal(sb.simulate(PHI, np.int64(1), [0]).u, sb.simulate(PHI, 1, [0]).u)
+    task = sb.Task(law, seen=2)
+    run, inputs = sb.train("climatology", task, out=tmp_path), (task.test.u0, task.test.dw)
+    drawn = run.sample(*inputs, members=np.int64(4), seed=np.int64(5))
+    np.testing.assert_array_equal(drawn, run.sample(*inputs, members=4, seed=5))
+    with pytest.raises(sb.UserError, match=r"seed must be a whole number, got 1\.5"):
+        run.sample(*inputs, seed=1.5)
+
+
 def test_wrong_arguments_are_one_line(tmp_path):
     field = np.ones((3, 4, 5))
     for call, message in (
         (lambda: sb.generate(PHI, n=2.5, out=tmp_path), "n must be a whole number, got 2.5"),
+        (lambda: sb.generate(PHI, n=2, seen=2.0, out=tmp_path), r"seen must be a whole number, got 2\.0"),
+        (lambda: sb.simulate(PHI, 1.5, [0]), r"seed must be a whole number, got 1\.5"),
         (lambda: sb.generate({"name": "phi41"}, n=2, out=tmp_path), "expected an equation, such as"),
         (lambda: sb.simulate(PHI, 0, 4), r"samples are the numbers of samples, such as range\(4\); got 4"),
         (lambda: sb.evaluate(field, field, 5), "expected a Grid, such as .*; got int"),

@@ -40,7 +40,7 @@ class DatasetSpec:
     members: int = 1
 
     def __post_init__(self) -> None:
-        for key in ("n", "seed", "chunk", "members"):
+        for key in ("n", "seed", "chunk", "members", *(() if self.seen is None else ("seen",))):
             object.__setattr__(self, key, spec.decode(getattr(self, key), int, key))
         if self.n < 1:
             raise UserError(f"the number of samples n must be at least 1, got {self.n}")

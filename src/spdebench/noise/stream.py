@@ -15,6 +15,7 @@ The work is done in tiles that stay in the processor's cache; the result does no
 from __future__ import annotations
 
 import math
+import operator
 from collections.abc import Sequence
 from typing import overload
 
@@ -36,7 +37,7 @@ _MASK64 = (1 << 64) - 1
 
 def _signed(value: int) -> int:
     """The value modulo 2^64 as a signed 64-bit integer."""
-    value &= _MASK64
+    value = operator.index(value) & _MASK64  # a whole number of NumPy would overflow
     return value - (1 << 64) if value >> 63 else value
 
 

@@ -18,7 +18,7 @@ from spdebench.equations import Equation, as_equation
 from spdebench.equations.scheme import Scheme, make_scheme
 from spdebench.errors import UserError
 from spdebench.grids import Grid
-from spdebench.noise import PartialNoise, Seed, Wiener
+from spdebench.noise import KeyedSeed, PartialNoise, Seed, Wiener
 
 CPU_POINTS = 1 << 15
 """The most grid points, summed over samples, that are solved together on the processor."""
@@ -70,6 +70,8 @@ def simulate(
         raise UserError(f"simulate: every must be between 1 and the {equation.frames} stored intervals, got {every}")
     if isinstance(samples, int | float):
         raise UserError(f"simulate: samples are the numbers of samples, such as range(4); got {samples!r}")
+    if not isinstance(seed, KeyedSeed) and not hasattr(seed, "__index__"):
+        raise UserError(f"simulate: seed must be a whole number, got {seed!r}")
     check_memory(equation, len(samples), device)
     grid = equation.solving_grid
     wiener = equation.wiener(grid)

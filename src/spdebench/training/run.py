@@ -206,8 +206,11 @@ class Run(Displayed):
         keep are drawn from their true law. Member i of row n is a function of (seed, n, i).
         """
         check_device(device)
-        if not isinstance(members, int) or members < 1:
+        if isinstance(members, bool) or not hasattr(members, "__index__") or members < 1:
             raise UserError(f"{self.name}: members must be a whole number, at least 1, got {members}")
+        if not hasattr(seed, "__index__"):
+            raise UserError(f"{self.name}: seed must be a whole number, got {seed!r}")
+        members = int(members)
         start, noise = self._inputs(u0, dw_seen)
         completed_by = self.completion(seen)
         what = f"{self.name}: {members} members for each of {len(noise)} inputs"
