@@ -36,12 +36,14 @@ SEEN_NOISE = "dw_seen"
 def completion(model: OperatorModel, part: Part) -> UnseenNoise | None:
     """The law of the noise that a part does not show, for a model that was trained with all of the noise; else None.
 
-    It is that of the part's own equation, whose J or spectrum may differ from those of the training data.
+    It is that of the part's own equation, which may have another J or other eigenvalues than the training data. None
+    also if the part shows all of the noise (seen=J), so that u is one path.
     """
     if part.noise != SEEN_NOISE or model.setting.partial:
         return None
     data = part.datasets[0].spec
-    return replace(model.setting, equation=data.equation).unseen(law=True, seen=data.seen)
+    unseen = replace(model.setting, equation=data.equation).unseen(law=True, seen=data.seen)
+    return unseen if unseen.functions else None
 
 
 def draws_for(model: OperatorModel, part: Part) -> bool:

@@ -66,7 +66,7 @@ def score_part(model: OperatorModel, part: Part) -> Tested:
     """
     if not draws_for(model, part):
         prediction = predict_part(model, part)
-        all_seen = model.setting.seen is not None and not model.setting.partial
+        all_seen = not model.setting.partial and (model.setting.seen is not None or part.noise == SEEN_NOISE)
         law = score_law(part, prediction, model.device, one_answer=all_seen)
         return Tested(prediction, _joined(_point_scores(model, part, prediction), law))
     drawn = DrawnMembers(model, part)

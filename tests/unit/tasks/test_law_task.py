@@ -53,6 +53,18 @@ def test_all_noise_seen_is_the_ordinary_task(files):
     assert "seen" not in usual.identity["task"] and task.identity["task"]["seen"] == 8
 
 
+def test_all_noise_seen_is_scored_as_one_path(files, tmp_path):
+    """With seen=J a network makes one prediction, also for a file that stores dw_seen; no equal members are drawn."""
+    plain, _, whole = files
+    few = {"config": {"width": 8}, "epochs": 1}
+    usual, own = (sb.train("deeponet", Task(data, seen=8), out=tmp_path, **few) for data in (plain, whole))
+    assert own.members is None and np.array_equal(own.predictions, usual.predictions)
+    assert own.scores.summary() == usual.scores.summary() and "coverage_50" not in own.scores
+    path = sb.train("deeponet", Task(plain), out=tmp_path, **few)
+    entry = sb.training.score_on(path, Task(whole, seen=8).test, "seen=8")
+    assert "energy_score" in entry.scores and "coverage_50" not in entry.scores
+
+
 def test_a_mixture_shows_the_same_part_of_the_noise_of_all_its_files(files, tmp_path):
     """Files with J=8 and J=2 can be mixed with seen=2 if both store it as dw_seen; dw and dw_seen are not mixed."""
     _, law, _ = files
