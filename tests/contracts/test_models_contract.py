@@ -122,10 +122,11 @@ def learned(model: OperatorModel, features: dict, u: torch.Tensor, lr: float, st
 SLOW_TO_LEARN = [
     ("gt", 3, "xi"),
     ("gt", 2, "u0+xi"),
+    *(("ncde-fno", *case) for case in ((2, "xi"), (3, "xi"), (3, "u0+xi"))),
     *(("flow-fno", dim, inputs) for dim in (1, 2, 3) for inputs in ("xi", "u0+xi") if (dim, inputs) != (1, "u0+xi")),
 ]
-"""Attention in several dimensions takes long on a processor; its task xi in two dimensions is always tested. The layers
-of flow-fno are those of fno, which is always tested."""
+"""Attention and the many evaluations of a controlled equation take long on a processor in several dimensions; one task
+in two dimensions is always tested. The layers of flow-fno are those of fno, which is always tested."""
 
 
 @pytest.mark.parametrize(
