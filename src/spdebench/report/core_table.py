@@ -81,6 +81,8 @@ def _remarks_below(filled: Filled) -> str:
     entries = [e for e in filled.entries if e.cell.model != SOLVER and e.cell.part == TEST]
     seeds = sorted({len(e.values) for e in entries if e.values})
     words = f"Relative L2 error on the test part, {_seeds(seeds)}. Bold: the smallest error of a complete column."
+    if len({e.cell.row for e in entries}) * len({e.cell.group for e in entries}) > len(entries):
+        words += " Empty: the model does not work in two dimensions."
     gaps: dict[str, list[str]] = {}
     for entry in entries:
         gaps.setdefault(entry.cell.group, []).extend([] if entry.values else [entry.cell.row])
