@@ -64,6 +64,23 @@ def test_shape_type_and_batch(name, dim, inputs):
 
 
 @pytest.mark.parametrize(("name", "dim", "inputs"), TRAINABLE)
+def test_a_step_makes_no_tensor_from_values_of_the_host_and_reads_none(name, dim, inputs, monkeypatch):
+    """Such copies cannot be part of a CUDA graph: the steps of training would be launched one by one."""
+    model, (_, batch, u) = make(name, dim, inputs), data(dim, inputs)
+    features = model.train().prepare(batch)
+    relative(model(features), u).mean().backward()  # builds what is kept
+
+    def refuse(*_, **__):
+        raise AssertionError("a copy between host and device")
+
+    for function in ("tensor", "as_tensor", "from_numpy"):
+        monkeypatch.setattr(torch, function, refuse)
+    for method in ("new_tensor", "item", "tolist", "numpy", "__bool__", "__float__", "__int__"):
+        monkeypatch.setattr(torch.Tensor, method, refuse)
+    relative(model(features), u).mean().backward()
+
+
+@pytest.mark.parametrize(("name", "dim", "inputs"), TRAINABLE)
 def test_every_parameter_learns(name, dim, inputs):
     model, (_, batch, u) = make(name, dim, inputs), data(dim, inputs)
     model.train()

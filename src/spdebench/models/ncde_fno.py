@@ -84,7 +84,8 @@ class Convolution(nn.Module):
 
     def _half(self, points: Sequence[int]) -> tuple[Tensor, Tensor]:
         """P and Q of the default form: k also represents -k, so it counts twice, except where -k is the same wave."""
-        alone = (2 * self.numbers % self.numbers.new_tensor(list(points)) == 0).all(1)  # 0 and Nyquist
+        same = [2 * k % n == 0 for k, n in zip(self.numbers.unbind(1), points, strict=True)]  # 0 and Nyquist
+        alone = torch.stack(same).all(0)
         p, q = (self.weight * torch.where(alone, 1.0, 2.0)[:, None, None, None]).unbind(-1)
         return p, q
 
