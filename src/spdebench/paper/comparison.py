@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
+import re
 import tomllib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -27,8 +28,9 @@ VERDICTS = ("Unexplained", "Explained in part", "Explained")
 
 @dataclass(frozen=True)
 class Explanation:
-    """A sentence, and the fields of the cells that it applies to, each with the values that it may have.
+    """A text, and the fields of the cells that it applies to, each with the values that it may have.
 
+    The first line of the text is the answer; a line that begins with ``- `` is one fact of the evidence.
     ``below``: it explains numbers far below the published ones, not above. ``partly``: it does not account for all of
     the difference.
     """
@@ -77,22 +79,27 @@ class PublishedComparison:
         return VERDICTS[0 if self.explanation is None else 1 if self.explanation.partly else 2]
 
 
-def parse(text: str) -> tuple[Explanation, ...]:
+def parse(toml: str) -> tuple[Explanation, ...]:
     """The explanations of a TOML text; a key that no cell has is a ValueError."""
     found = []
-    for number, raw in enumerate(tomllib.loads(text).get("explanation", []), start=1):
-        sentence = str(raw.pop("text", ""))
+    for number, raw in enumerate(tomllib.loads(toml).get("explanation", []), start=1):
+        text = one_line_each(str(raw.pop("text", "")))
         flags = {key: raw.pop(key, False) for key in ("partly", "below")}
         about = {key: tuple(value) if isinstance(value, list) else (value,) for key, value in raw.items()}
         if wrong := sorted(about.keys() - set(KEYS)):
             raise ValueError(f"explanation {number} is about '{wrong[0]}'; it can be about {', '.join(KEYS)}")
-        if not about or not sentence.strip():
+        if not about or not text:
             raise ValueError(f"explanation {number} needs a text and at least one of {', '.join(KEYS)}")
         for key, value in flags.items():
             if not isinstance(value, bool):
                 raise ValueError(f"explanation {number}: {key} is true or false, not {value!r}")
-        found.append(Explanation(about, " ".join(sentence.split()), **flags))
+        found.append(Explanation(about, text, **flags))
     return tuple(found)
+
+
+def one_line_each(text: str) -> str:
+    """The answer in the first line, and each fact (``- ``) in a line of its own, however the text is wrapped."""
+    return "\n".join(" ".join(part.split()) for part in re.split(r"\n(?=- )", text.strip()))
 
 
 @cache

@@ -65,9 +65,10 @@ def picture_for_schemes(light: str, dark: str, alt: str) -> str:
     )
 
 
-def paragraph(text: str) -> str:
-    """Text in lines of at most 120 characters."""
-    return "\n".join(textwrap.wrap(text, 120, break_long_words=False, break_on_hyphens=False))
+def paragraph(text: str, indent: str = "") -> str:
+    """Text in lines of at most 120 characters; ``indent`` begins every line but the first."""
+    lines = textwrap.wrap(text, 120, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False)
+    return "\n".join(lines)
 
 
 _MARKS = {"\\": "\\\\", "|": "\\|", "<": "&lt;", "&": "&amp;", "`": "\\`", "[": "\\["}

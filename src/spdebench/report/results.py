@@ -27,11 +27,13 @@ COMMAND = "spdebench results --out docs/results.md --csv docs/results.csv --read
 INTRODUCTION = f"""\
 # Results
 
-This page was written by `{COMMAND}`
-from the run records in `results/`; do not edit it.
+This page compares our numbers with the published ones: how many we have computed, how they compare, why some of them
+differ, and then every number. `spdebench table NAME` prints one of the tables.
+
 Our numbers are the mean ± s.d. over training seeds (number of seeds in brackets); published numbers are the paper's
 mean ± s.d.; the ratio is ours / published. Unless a table says otherwise, the data are in edition `paper`: the grid,
-time step and scheme of the paper's text."""
+time step and scheme of the paper's text. `{COMMAND}`
+wrote this page from the run records in `results/`; do not edit it."""
 
 READING = f"""\
 A cell shows *ours / published*; `*` marks a number above the published mean + 2 s.d., `†` an error at the floor.
@@ -104,7 +106,7 @@ def _why(above: Sequence[PublishedComparison]) -> list[str]:
         return []
     short: dict[tuple[str, str], list[PublishedComparison]] = {}
     for verdict, reason, cells in _by_reason(above):
-        first = re.split(r"(?<!s\.d)\. |[:;] ", " ".join(reason.split()))[0]
+        first = re.split(r"(?<!s\.d)\. |[:;] ", reason.split("\n")[0])[0]
         first = first if first.endswith("s.d.") else first.rstrip(".")
         short.setdefault((verdict, first), []).extend(cells)
     rows = []
@@ -117,7 +119,7 @@ def _why(above: Sequence[PublishedComparison]) -> list[str]:
 
 
 def _reasons(found: Sequence[PublishedComparison]) -> list[str]:
-    """A paragraph per reason, and a table of its numbers; the least explained first."""
+    """Per reason its answer, the evidence and a table of its numbers; the least explained first."""
     blocks = []
     for verdict, reason, cells in _by_reason(found):
         header = ["table", "cell", "ours", "published", "ratio"]
@@ -125,8 +127,15 @@ def _reasons(found: Sequence[PublishedComparison]) -> list[str]:
             [f"`{e.cell.table}`", e.cell.label, measured(e), published(e), multiple(e)]
             for e in (s.entry for s in cells)
         ]
-        blocks += [paragraph(f"**{verdict}.** {reason}"), md_table(header, rows)]
+        blocks += [_answer_and_evidence(f"**{verdict}.** {reason}"), md_table(header, rows)]
     return blocks
+
+
+def _answer_and_evidence(reason: str) -> str:
+    """The first line as a paragraph, and the facts (``- ``) below it as a list."""
+    answer, *facts = reason.split("\n")
+    listed = "\n".join(paragraph(fact, indent="  ") for fact in facts)
+    return "\n\n".join(filter(None, (paragraph(answer), listed)))
 
 
 # --- the numbers --------------------------------------------------------------------------------------------------

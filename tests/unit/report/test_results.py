@@ -132,6 +132,15 @@ def test_numbers_above_the_published_ones_are_listed_with_their_explanation(cell
     assert "**Explained in part.** the noise aliases" in partly and "**Explained.**" not in partly
 
 
+def test_the_evidence_of_an_explanation_is_a_list_below_its_answer(cells, few):
+    known = recorded(cells, {"FNO": 0.1})
+    (why,) = parse('[[explanation]]\nmodel = "fno"\ntext = """\nToo few\nmodes.\n- They hold\n  0.1.\n- So\n  it is."""\n')
+    assert why.text == "Too few modes.\n- They hold 0.1.\n- So it is."
+    told = page(known, [why])
+    assert "**Explained.** Too few modes.\n\n- They hold 0.1.\n- So it is.\n\n| table |" in told
+    assert "| FNO | Too few modes |" in told
+
+
 def test_reasons_that_begin_alike_are_one_line_of_the_first_page(cells, few):
     known = recorded(cells, {"FNO": 0.1, "NSPDE": 0.1})
     why = parse("".join(f'[[explanation]]\nmodel = "{m}"\ntext = "Too few modes. {m}"\n' for m in ("fno", "nspde")))
