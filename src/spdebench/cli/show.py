@@ -215,7 +215,8 @@ def _show_model(name: str, overrides: list[str], as_json: bool) -> None:
         print_json(facts)
         return
     formula = inspect.getdoc(sys.modules[cls.__module__]) or ""  # a model's file opens with its formula
-    typer.echo(f"{cls.title}\n\n{formula}\n\n{inspect.getdoc(cls)}\n")
+    summary, _, details = (inspect.getdoc(cls) or "").partition("\n")
+    typer.echo("\n\n".join(filter(None, (f"{cls.title}: {summary}", formula, details.strip("\n")))) + "\n")
     for key, about in ABILITIES.items():
         value = facts[key]
         text = ", ".join(map(str, value)) if isinstance(value, list) else str(value)

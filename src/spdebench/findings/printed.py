@@ -118,7 +118,7 @@ def _listed(entries: Iterable[Entry]) -> str:
 declare(
     Finding(
         name="boundaries",
-        title="The published errors hardly depend on the boundary condition, although errors on such data do.",
+        title="The published errors hardly depend on the boundary condition, although ours do.",
         sentence="For xi -> u the paper prints {pairs:.0f} pairs of errors of the same model at the same J, one for "
         "periodic and one for Dirichlet data. {equal:.0f} of them are equal in all printed digits, and the median "
         "difference is {change:.1f} %; the largest, a factor of {largest:.1f}, are those of NSPDE and of GT at sigma "

@@ -99,7 +99,7 @@ class OperatorModel(nn.Module):
 
     @classmethod
     def formula(cls) -> str:
-        """The formula with which the model's file opens: after ``Name:  ``, or its first indented line; else ``""``.
+        """The formula with which the model's file opens: after its name and a colon, or its first indented line.
 
         Where a file has several models, each has a line that begins with its name.
         """

@@ -12,7 +12,7 @@ import numpy as np
 from spdebench.data import DatasetSpec
 from spdebench.errors import one_line
 from spdebench.paper.base import Cell, Edition, Table, dataset_of, third_party_models
-from spdebench.paper.layout import NOTES
+from spdebench.paper.layout import DATA_NOTE, NOTES, OURS_NOTE, PAPER_TASK, PUBLISHED_NOTE
 from spdebench.paper.skill import ENERGY_SCORE, with_skill
 from spdebench.records import Record, Records
 from spdebench.records.record import FINER, FLOOR, INDEPENDENT, TEST
@@ -216,10 +216,13 @@ def _notes(table: Table, entries: tuple[Entry, ...]) -> tuple[str, ...]:
     """The notes of a table, a note on aliasing, and those of `NOTES` for its rows."""
     if not entries:
         return table.notes
-    samples = statistics.mode(d["n"] for e in entries for run in e.cell.runs[:1] for d in run.datasets)
-    rows = {"", *(e.cell.row for e in entries)}
-    own = (note.format(samples=samples) if not row else note for row, note in NOTES.items() if row in rows)
-    return (*table.notes, *_aliasing(entries), *own)
+    first = [run for e in entries for run in e.cell.runs[:1]]
+    general = [PUBLISHED_NOTE if any(e.cell.published_keys for e in entries) else OURS_NOTE]
+    if any(run.task.get("split") == PAPER_TASK["split"] for run in first):
+        samples = statistics.mode(d["n"] for run in first for d in run.datasets)
+        general.insert(0, DATA_NOTE.format(samples=samples))
+    rows = {e.cell.row for e in entries}
+    return (*table.notes, *_aliasing(entries), *general, *(note for row, note in NOTES.items() if row in rows))
 
 
 def _aliasing(entries: tuple[Entry, ...]) -> tuple[str, ...]:

@@ -40,17 +40,19 @@ MORE_ACCURATE = (
 )
 """What the data are compared with in the row FINE_REFERENCE: edition converged, or that edition with more steps."""
 
+DATA_NOTE = "Data: {samples} samples of seed 0, split 70:15:15 by one permutation (3407), unless said otherwise."
+"""Of tables whose runs have the split of the paper's tables."""
+OURS_NOTE = "Ours: mean ± s.d. over training seeds, their number in brackets."
+PUBLISHED_NOTE = f"{OURS_NOTE[:-1]}; the paper's s.d. is over its five runs on the test set."
+"""Instead of `OURS_NOTE` where the paper has numbers."""
 NOTES: Mapping[str, str] = {
-    "": "Data: {samples} samples of seed 0, split 70:15:15 by one permutation (3407), unless said otherwise. Ours: "
-    "mean ± s.d. over training seeds, their number in brackets; the paper's s.d. is over its five runs on the test "
-    "set.",
     "trees": "mean: the mean of the training data. linear, trees: linear regression on the solution of the linear "
     "equation, or on its trees of height 2 (products and integrals), with the exact kernel of the equation.",
     f"trees{GENERATORS}": "generator's kernel (linear, trees, DLR-Net, NORS): the model uses the linear part of the "
     "numerical scheme that generated the data, which is unknown for real data. Such rows are shown because the "
     "authors' code uses that kernel; they are not ranked.",
-    "step": "step: equation-agnostic, no network; least squares for u at the next frame on products of u, its "
-    "derivatives and the noise, mode by mode; predictions start from u0.",
+    "step": "step: a regression that has no network and is not given the equation: least squares for u at the next "
+    "frame, mode by mode, from products of u, its derivatives and the noise. Predictions start from u0.",
     "solver": "solver: the solver that generated the data, with the same input as a model; where the input contains "
     "only sums of increments over several steps, they are divided evenly between these steps.",
     FLOOR: "Three reference errors of each problem. floor: the error of the best possible prediction from the input "
@@ -61,7 +63,7 @@ NOTES: Mapping[str, str] = {
     INDEPENDENT_ENSEMBLE: f"{INDEPENDENT_ENSEMBLE}: other samples of the same law; no model can be expected to score "
     "below it.",
 }
-"""Notes under every table that has the row; the first under all tables."""
+"""Notes under every table that has the row."""
 
 _BOTH = ("nspde", "dlr-net", "gt")
 PHI41: Models = {

@@ -125,10 +125,12 @@ def sentences(found: Sequence[Dot]) -> list[str]:
         best = min(published, key=lambda name: published[name])
         below = sum(value < distance for value in published.values())
         lines.append(
-            f"On {TITLE}, a regression that fits one time step without knowing the equation has a relative L2 error of "
-            f"{step.error:.0e}, the best published network ({best.rstrip('*')}) has {published[best]:g}, and "
-            f"{below} of the {len(published)} published errors are smaller than {distance:.2g}, the discretisation "
-            f"error of the data: their distance to {MORE_ACCURATE}."
+            f"An example is the task to predict the solution of a heat equation with a cubic drift from its noise "
+            f"({TITLE}). The relative L2 error of the best published network ({best.rstrip('*')}) is "
+            f"{published[best]:g}; a regression that fits one time step without knowing the equation has "
+            f"{step.error:.0e}. The discretisation error of these data, their distance to {MORE_ACCURATE}, is "
+            f"{distance:.2g}: {below} of the {len(published)} published errors are smaller, and no longer tell "
+            "us about the SPDE."
         )
     lines.append(
         "Every number is computed from run records in this repository; [docs/findings.md](docs/findings.md) lists what "
@@ -260,7 +262,7 @@ def _next_to_mark(axes: Axes, dot: Dot, palette: Palette, taken: Sequence[Any]) 
             words, anchor, shift, textcoords="offset points", ha=across, va=along, fontsize=11,
             color=palette.of(dot.kind),
         )  # fmt: skip
-        box = note.get_window_extent()
+        box = note.get_window_extent().padded(4, 0)
         if not any(box.overlaps(other) for other in taken) or (shift, across, along) == options[-1]:
             break
         note.remove()

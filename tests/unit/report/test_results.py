@@ -134,7 +134,9 @@ def test_numbers_above_the_published_ones_are_listed_with_their_explanation(cell
 
 def test_the_evidence_of_an_explanation_is_a_list_below_its_answer(cells, few):
     known = recorded(cells, {"FNO": 0.1})
-    (why,) = parse('[[explanation]]\nmodel = "fno"\ntext = """\nToo few\nmodes.\n- They hold\n  0.1.\n- So\n  it is."""\n')
+    (why,) = parse(
+        '[[explanation]]\nmodel = "fno"\ntext = """\nToo few\nmodes.\n- They hold\n  0.1.\n- So\n  it is."""\n'
+    )
     assert why.text == "Too few modes.\n- They hold 0.1.\n- So it is."
     told = page(known, [why])
     assert "**Explained.** Too few modes.\n\n- They hold 0.1.\n- So it is.\n\n| table |" in told
@@ -301,8 +303,9 @@ def test_the_first_screen_has_every_row_with_a_record():
     assert found["FNO"].published == 0.16 and found["solver"].error == found[large].error == 0.0625
     assert found["solver"].time == 2.0 and found["step"].time is None
     text = " ".join(opening.opening(known).split())
-    assert "error of 3e-08, the best published network (FNO) has 0.16, and 0 of the 1 published errors" in text
-    assert "smaller than 0.062, the discretisation error" in text
+    assert "error of the best published network (FNO) is 0.16; a regression" in text
+    assert "knowing the equation has 3e-08. The discretisation error of these data" in text
+    assert "is 0.062: 0 of the 1 published errors are smaller" in text
     networks = sum(m.trainable for m in MODELS.values() if m.__module__.startswith("spdebench."))
     assert f"trains {networks} neural networks" in text
     assert len(opening.sentences(opening.dots(known))) == 3 and len(opening.sentences([])) == 2

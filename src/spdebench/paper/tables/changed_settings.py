@@ -80,8 +80,8 @@ TABLE = Table(
     notes=(
         "The authors' code sums the loss over a batch and ours takes the mean. For Adam the two are equivalent except "
         "for the weight decay, which is 20 times (Phi42: 10 times) weaker in their code, and for Adam's epsilon.",
-        "Modes: the wavenumbers along each space axis and in time on which the spectral layers act; only the pointwise "
-        "path of the model acts on the others. Width 48: the lift of FNO maps the 32 noise increments at a point to 48 "
-        "channels instead of 16. Larger models have 150 epochs (Phi43: 60) and a cosine schedule.",
+        "Modes: the wavenumbers along each space axis and in time on which the spectral layers act; on all others only "
+        "the layers act that work point by point. Width 48: the first layer of FNO maps the 32 noise increments at a "
+        "point to 48 channels instead of 16. Larger models have 150 epochs (Phi43: 60) and a cosine schedule.",
     ),
 )

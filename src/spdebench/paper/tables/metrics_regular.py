@@ -30,8 +30,9 @@ TABLE = Table(
         )
     ),
     notes=(
-        "w12_paper, corr, acf and sigw1 as the paper's appendix defines them, on the whole test part at once.",
-        "rel_l2 fresh: 500 samples of seed 1, the check that the paper's text describes without figures.",
+        "w12_paper, corr, acf and sigw1 are defined as in the paper's appendix and computed on the whole test "
+        "part at once.",
+        "rel_l2 fresh: 500 samples of seed 1, a check that the paper's text describes without numbers.",
         "KdV: 128 points.",
     ),
 )

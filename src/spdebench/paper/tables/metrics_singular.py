@@ -33,8 +33,8 @@ TABLE = Table(
         )
     ),
     notes=(
-        "KPZ: coupling 0.5, the printed counter-term (renormalisation=paper). The table does not say sigma; both 0.1 "
-        "and 1 are shown.",
+        "KPZ: coupling 0.5, the printed counter-term (renormalisation=paper). The paper's table does not state sigma; "
+        "both 0.1 and 1 are shown.",
         "Phi43: all modes |k_i| <= 8 of the 17^3 lattice, which the paper prints as J = 8 and which is truncation 16 "
         "here; every eighth of 256 frames.",
         "Time: ms per sample at batch 100; the solver's is measured on the same device at the same batch.",

@@ -135,7 +135,7 @@ TABLE = Table(
         "all of the noise, which determines u.",
         f"Truth: {MEMBERS[1]} members of the law for each of the 180 inputs of the test part ({MEMBERS[2]} in two "
         "dimensions); with seen=J the sample itself. Every law is scored by 64 predicted members for each input.",
-        f"{SKILL_NOTE} This is so for nse with seen=0: u0 says next to nothing about u there.",
+        f"{SKILL_NOTE} This is so for nse with seen=0: u0 contains almost no information about u there.",
         f"Networks: {EPOCHS} epochs of Adam with batches of 20, a cosine schedule and the configurations of the table "
         "core. With seen=K below J the unseen noise is replaced by new random numbers and the loss is the energy score "
         f"of {DRAWS} draws (loss=energy draws={DRAWS}); with seen=J the loss is the relative L2 error. Differences "
@@ -143,7 +143,7 @@ TABLE = Table(
         + ", ".join(f"{rate:g} ({title(model)})" for model, rate in LEARNING_RATES.items())
         + ", as selected for phi41 in the table core.",
         f"{title(FLOW)}: a generative network with the size, learning rate and schedule of FNO, trained by flow "
-        f"matching for {DRAWS * EPOCHS} epochs (loss=flow), in each of which a sample passes through it once.",
+        f"matching for {DRAWS * EPOCHS} epochs (loss=flow), each of which uses every sample once.",
         f"{DRAWN.removeprefix(', ')}: a network that was trained with seen=J; at test time the unseen part of its "
         "input is drawn from its true law. It was trained on more information than the other rows and knows the law of "
         "the noise, and is therefore not ranked.",

@@ -28,8 +28,9 @@ def search(model: str, title: str, source: str) -> Table:
             for modes, count in MODES.items()
         ),
         notes=(
-            "Modes: two space axes, then time. The paper's counts of parameters are those of form=published.",
-            "The paper's figures are for J = 128 and the task xi -> u, on which it chooses all settings.",
+            "Modes: those of the two space axes, then of time. The paper's numbers of parameters are those of "
+            "form=published.",
+            "The paper's numbers are for J = 128 and the task xi -> u, on which it chooses all settings.",
         ),
     )
 

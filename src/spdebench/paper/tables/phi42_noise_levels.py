@@ -38,9 +38,10 @@ TABLE = Table(
         )
     ),
     notes=(
-        "All five sets share their paths (seed 0) and their split, so that no test path is trained on at any J.",
-        "Trained on all five: the five training parts together, 4200 samples; validation likewise.",
-        "The paper gives no s.d. over trainings; its NSPDE-S figures come from code whose target was the "
-        "renormalisation constant, and its inference times are 0.471 and 0.479 ms, its solver's 129.291 ms.",
+        "All five datasets have the same realisations of the noise (seed 0) and the same split, so no test path is "
+        "used for training at any J.",
+        "Trained on all five: the five training parts together have 4200 samples; the validation parts are joined too.",
+        "The paper gives no s.d. over trainings. Its numbers for NSPDE-S come from code whose target was the "
+        "renormalisation constant. Its inference times are 0.471 and 0.479 ms, and 129.291 ms for its solver.",
     ),
 )

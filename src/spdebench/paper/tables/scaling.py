@@ -61,11 +61,12 @@ TABLE = Table(
         )
     ),
     notes=(
-        "Samples: one set of 12,000; smaller training parts are subsets of larger ones; for n samples the "
-        "test part has n/5.",
-        "Size: W is width (NSPDE: hidden channels), D is depth: layers, NSPDE's Picard iterations, DeepONet's branch "
-        "and trunk depth (4 and 3; half of 3 is taken as 2). Base sizes are those of sigma 1: W = 128, 32, 32, 8.",
-        "Size: on the 1200 samples of the main table, split 70:15:15; the paper's base figures are those of its main "
-        "table, not of its sample scaling, but for DeepONet.",
+        "Number of samples: all runs use parts of one dataset of 12,000 samples. Smaller training parts are subsets of "
+        "larger ones; for n samples the test part has n/5.",
+        "Size: W is the width (NSPDE: hidden channels). D is the depth: layers, Picard iterations of NSPDE, or depth "
+        "of the branch and trunk networks of DeepONet (4 and 3; half of 3 is taken as 2). The base sizes are those for "
+        "sigma 1: W = 128, 32, 32, 8. These runs use the 1200 samples of the main table, split 70:15:15. Except for "
+        "DeepONet, the paper's numbers for the base size are those of its main table and not those of its part on the "
+        "number of samples.",
     ),
 )

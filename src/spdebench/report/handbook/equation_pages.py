@@ -88,7 +88,7 @@ def equation_index() -> str:
         "fields of the equation, such as `viscosity`. This page and those of the equations are computed from the "
         "code. [Add an equation](../add-an-equation.md) explains how to write your own."
     )
-    header = ["equation", "name", "formula", "dimensions", "in the paper"]
+    header = ["equation", "name", "formula", "dimensions", "paper"]
     return "\n\n".join(["# The equations", about, md_table(header, rows), contents]) + "\n"
 
 

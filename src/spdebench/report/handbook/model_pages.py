@@ -62,10 +62,11 @@ def model_index() -> str:
 
 
 def _about(cls: type[OperatorModel]) -> Iterator[str]:
-    """Text from the docstrings of the model's file and class: first the description, then the differences from other
-    code."""
+    """Text from the docstrings of the model's class and file: a sentence, the formula, the description, and then the
+    differences from other code."""
     module = inspect.getdoc(sys.modules[cls.__module__]) or ""
-    own = inspect.getdoc(cls) or ""
+    summary, _, own = (inspect.getdoc(cls) or "").partition("\n")
+    yield escaped(summary)
     shared = sum(MODELS[other].__module__ == cls.__module__ for other in MODELS) > 1
     first, _, later = module.partition("\n")
     if shared:  # each model of the file has its own formula there

@@ -69,7 +69,7 @@ def _plot(filled: Filled, problems: dict[str, dict[str, Group]]) -> Figure:
         f"{seeds_text(filled.entries, spread=False)} A point is missing where a run has not been made."
         f"{not_shown(row for row in filled.rows if row not in made)}"
     )
-    figure = new_figure(2.5 * len(problems) + 1.2, 5.4, plain(heading(filled), TITLE), remark)
+    figure = new_figure(1.8 * len(problems) + 1.0, 5.4, plain(heading(filled), TITLE), remark)
     panels = figure.subplots(2, len(problems), sharex=True, squeeze=False)
     for column, (problem, groups) in zip(panels.T, problems.items(), strict=True):
         for axes, metric in zip(column, (SKILL, ENERGY_SCORE), strict=True):
@@ -85,6 +85,8 @@ def _plot(filled: Filled, problems: dict[str, dict[str, Group]]) -> Figure:
         column[1].set_ylim(bottom=0)
         column[1].set_xticks(range(len(levels)), levels)
         column[1].set_xlabel("seen $K$")
+    for axes in panels[0][1:]:
+        axes.tick_params(labelleft=False)  # skills have one scale, energy scores one for each problem
     panels[0][0].set_ylabel("skill")
     panels[1][0].set_ylabel("energy score")
     legend_below(figure, *panels.flat, columns=min(4, 1 + len(problems)))
