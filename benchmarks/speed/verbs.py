@@ -115,14 +115,14 @@ def train(
     names: Annotated[list[str] | None, typer.Argument(help="Models; by default all that are trained.")] = None,
     together: Annotated[int, typer.Option(help="Number of runs at the same time.")] = 8,
     samples: Annotated[int, typer.Option("-n", help="Samples; 1200 is the paper's.")] = 1200,
-    compiled: Annotated[bool, typer.Option("--compile", help="Plain training with torch.compile too.")] = False,
-    out: Annotated[Path | None, typer.Option(help="Write the table as CSV too.")] = None,
+    compiled: Annotated[bool, typer.Option("--compile", help="Also time plain training with torch.compile.")] = False,
+    out: Annotated[Path | None, typer.Option(help="Also write the table to this CSV file.")] = None,
     device: Device = "cuda",
     as_json: Json = False,
 ) -> None:
     """Time of training on phi41: plain PyTorch and our loop.
 
-    ms per epoch, of one run alone and of several runs at once.
+    Milliseconds per epoch, for one run alone and for several runs at once.
     """
     if together < 1 or samples < 100:
         raise UserError(f"at least 1 run at once and 100 samples are needed, got {together} and {samples}")

@@ -46,7 +46,7 @@ def evaluate(
         bool,
         typer.Option(
             "--floors",
-            help="Also score an independent ensemble, a finer solution and trivial predictions, for comparison.",
+            help="For comparison also score an independent ensemble, a more accurate solution and the mean field.",
         ),
     ] = False,
     label: Annotated[str, typer.Option(help="Name under which a run stores its scores on --truth.")] = "",

@@ -41,7 +41,7 @@ KnownRecords = Annotated[
     Path | None,
     typer.Option(
         "--results",
-        show_default="results",
+        show_default=False,
         help="Folder of run records; by default those of the package and of results/.",
     ),
 ]

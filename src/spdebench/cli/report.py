@@ -30,8 +30,8 @@ def report(
 
     torch.set_num_threads(1)
     typer.echo(
-        f"site of the records in {results or store.FOLDER}, the runs in {runs} and the data in {data}, as far as they "
-        "are there" + ("" if results else ", and of the records of the package")
+        f"the site shows the records in {results or store.FOLDER}" + ("" if results else " and of the package") + ", "
+        f"and what there is of runs in {runs} and data in {data}"
     )
     first = build_site(store.known(results), out, runs, data, submissions=submissions)
     pages = sum(1 for _ in first.parent.rglob("*.html"))

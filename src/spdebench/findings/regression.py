@@ -108,12 +108,12 @@ declare(
         name="step",
         title="On the published tasks a regression of one time step beats the networks by orders of magnitude, without "
         "knowing the equation.",
-        sentence="On Phi41 (J = 128, xi -> u) its test error is {step_a:.1e} at sigma 0.1 and {step_b:.1e} at sigma 1, "
-        "after about a second of fitting on 70 samples; the best published network has {best_a:g} and {best_b:g}. In "
-        "the run records its error is smaller than that of every network, ours or published, on {ahead:.0f} of "
-        "{problems:.0f} problems. On {impossible:.0f} of the others the published error is smaller than the floor of "
-        "our data, so it must refer to other data (NSE). The table shows one problem of each group, and all on which "
-        "a network is better.",
+        sentence="On Phi41 (J = 128, xi -> u) the test error of this regression (`step`) is {step_a:.1e} at "
+        "sigma 0.1 and {step_b:.1e} at sigma 1, after about a second of fitting on 70 samples; the best published "
+        "network has {best_a:g} and {best_b:g}. In the run records its error is smaller than that of every network, "
+        "ours or published, on {ahead:.0f} of {problems:.0f} problems. On {impossible:.0f} of the others the published "
+        "error is smaller than the floor of our data, so it must refer to other data (NSE). The table shows one "
+        "problem of each group, and all on which a network is better.",
         follows="The data contain every time step of the solver, all of the noise and every grid point. The next "
         "frame is then a function of the previous frame and one noise increment, and the task is to identify "
         "this function. Report `step` in every table ([models.md](models.md) explains where it fails, and "

@@ -123,8 +123,8 @@ def _cost(filled: Filled, group: Group, prefix: str) -> Iterator[Drawing]:
     if len(points) > 1:
         mean = "" if len(columns) == 1 else ", geometric mean"
         caption = (
-            f"Test {MAIN} ({', '.join(columns)}{mean}) against inference time. The solver's error is its distance to "
-            f"a finer solution on the same paths."
+            f"Test {MAIN} ({', '.join(columns)}{mean}) against inference time. The error of the solver is the distance "
+            "of the data to a more accurate solution with the same noise."
         )
         figure = plot_cost(points, MAIN, group.name or filled.table.title)
         yield draw(figure, f"{prefix}c", caption)
