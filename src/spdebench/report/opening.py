@@ -249,7 +249,8 @@ def _next_to_mark(axes: Axes, dot: Dot, palette: Palette, taken: Sequence[Any]) 
     words, anchor = dot.name, (dot.time or axes.get_xlim()[0], dot.error)
     options: list[tuple[tuple[int, int], str, str]] = [
         ((9, 0), "left", "center"), ((7, 12), "left", "center"), ((7, -12), "left", "center"),
-        ((-9, 0), "right", "center"), ((-7, -12), "right", "center"), ((-7, 12), "right", "center"),
+        ((7, -27), "left", "center"), ((-9, 0), "right", "center"), ((-7, -12), "right", "center"),
+        ((-7, 12), "right", "center"),
     ]  # fmt: skip
     if dot.kind == "solver":
         options = options[1:]

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from spdebench.paper.base import Table
+from spdebench.paper.catalogue import TABLES
 from spdebench.paper.fill import fill, narrowed
 from spdebench.paper.layout import FINE_REFERENCE, NOTES, want, with_reference_rows
 from spdebench.records.record import FLOOR
@@ -138,3 +139,18 @@ def test_the_other_edition_is_other_runs():
     assert not paper & converged
     (command,) = {e.command for e in fill(table, {}, 2, "converged").entries if e.cell.model == "gt"}
     assert command == "spdebench table two --run --only gt --seeds 2 --edition converged"
+
+
+def test_notes_state_the_split_and_the_seed_that_the_runs_have():
+    """The tables core, observation and observation-seed1 have another split, the last another seed, and no published
+    number."""
+    for each in TABLES:
+        found = fill(each, {}, 1)
+        first = [run for e in found.entries for run in e.cell.runs[:1]]
+        if not first:
+            continue
+        notes = " ".join(found.notes)
+        of_the_paper = {run.task["split"] for run in first} & {"70:15:15"}
+        assert ("samples of seed 0, split 70:15:15" in notes) == bool(of_the_paper), each.name
+        printed = any(e.cell.published_keys for e in found.entries)
+        assert ("the paper's s.d." in notes) == printed and "Ours: mean ± s.d. over training seeds" in notes, each.name

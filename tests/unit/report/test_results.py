@@ -328,6 +328,21 @@ def test_names_of_networks_do_not_overlap():
     assert boxes[-1][1] <= axes.bbox.y1 + 1
 
 
+def test_names_of_marks_close_to_each_other_do_not_touch():
+    """Two regressions next to each other on the line of the discretisation error: two points of space at least."""
+    found = [
+        opening.Dot("discretisation error", "data", 0.06),
+        opening.Dot("solver, batch 100,000", "solver", 0.06, time=0.0008),
+        opening.Dot("linear", "regression", 0.057, time=0.0057),
+        opening.Dot("trees", "regression", 0.054, time=0.011),
+        opening.Dot("step", "regression", 4e-8),
+    ]
+    figure = opening.plot_opening(found, opening.PALETTES["light"])
+    figure.draw_without_rendering()
+    boxes = [text.get_window_extent().padded(2, 0) for text in figure.axes[0].texts]
+    assert len(boxes) == 5 and not any(a.overlaps(b) for a, b in itertools.combinations(boxes, 2))
+
+
 def test_no_line_strikes_through_a_name():
     dots = [opening.Dot("trees", "regression", 0.1, time=0.01), opening.Dot("discretisation error", "data", 0.1)]
     figure = opening.plot_opening(dots, opening.PALETTES["light"])
