@@ -115,7 +115,7 @@ def show(
     if as_json:
         print_json(facts)
         return
-    described = inspect.getdoc(type(chosen)) or chosen.formula
+    described = _docstring(type(chosen)) or chosen.formula
     heading = chosen.title if described.startswith(chosen.formula) else f"{chosen.title}: {chosen.formula}"
     typer.echo(f"{heading}\n\n{described}\n")
     for title in ("fields", "derived", "constants"):
@@ -179,11 +179,20 @@ def _equation_facts(equation: Equation) -> dict[str, Any]:
 
 def _model_lines(cls: type[OperatorModel]) -> list[str]:
     """Title and description of a model, and its formula if its file has one."""
-    return [f"{cls.title}: {_first_line(cls)}", *filter(None, [cls.formula()])]
+    return [f"{cls.title}: {_first_line(cls)}", *filter(None, [_one_backtick(cls.formula())])]
 
 
 def _first_line(cls: type) -> str:
-    return (inspect.getdoc(cls) or "").splitlines()[0]
+    return _docstring(cls).splitlines()[0]
+
+
+def _docstring(documented: object) -> str:
+    """A docstring for the terminal, with one backtick on each side of code."""
+    return _one_backtick(inspect.getdoc(documented) or "")
+
+
+def _one_backtick(text: str) -> str:
+    return text.replace("``", "`")
 
 
 def _show_model(name: str, overrides: list[str], as_json: bool) -> None:
@@ -214,8 +223,8 @@ def _show_model(name: str, overrides: list[str], as_json: bool) -> None:
     if as_json:
         print_json(facts)
         return
-    formula = inspect.getdoc(sys.modules[cls.__module__]) or ""  # a model's file opens with its formula
-    summary, _, details = (inspect.getdoc(cls) or "").partition("\n")
+    formula = _docstring(sys.modules[cls.__module__])  # a model's file opens with its formula
+    summary, _, details = _docstring(cls).partition("\n")
     typer.echo("\n\n".join(filter(None, (f"{cls.title}: {summary}", formula, details.strip("\n")))) + "\n")
     for key, about in ABILITIES.items():
         value = facts[key]
@@ -264,7 +273,7 @@ def _show_scheme(name: str, overrides: list[str], as_json: bool) -> None:
 
     if overrides:
         raise UserError(f"show {name} takes no key=value; a scheme has no fields, its equations have them")
-    text = inspect.getdoc(SCHEMES[name]) or ""
+    text = _docstring(SCHEMES[name])
     print_json({"name": name, "formula": text}) if as_json else typer.echo(text)
 
 
@@ -279,7 +288,7 @@ def _show_metric(name: str, overrides: list[str], as_json: bool) -> None:
         shown = {"name": name, "title": METRICS[name].title, "formula": METRICS[name].formula(), "options": options}
         print_json(shown)
         return
-    typer.echo(f"{METRICS[name].title}: {METRICS[name].formula()}")
+    typer.echo(f"{METRICS[name].title}: {_one_backtick(METRICS[name].formula())}")
     typer.echo(f"\n{SYMBOLS}")
     if options:
         typer.echo("")
