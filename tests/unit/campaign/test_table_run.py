@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import importlib
 import json
@@ -26,7 +27,7 @@ from spdebench.paper.fill import fill
 from spdebench.records import store as records
 from spdebench.records.record import FLOOR
 from spdebench.records.times import share_times
-from spdebench.training import Diverged, Fit, checkpoints, open_run, part_for
+from spdebench.training import Diverged, Fit, Paused, checkpoints, open_run, part_for
 from spdebench.training.provenance import device_name
 from spdebench.training.scoring import predict_part
 from spdebench.version import made_with
@@ -331,6 +332,31 @@ def test_a_time_measured_among_others_is_not_exclusive_when_more_scores_are_adde
     assert {o.state for o in fill_missing(todo(cells, where), where)} == {"added"}
     found = records.read(where.results).values()
     assert all("rel_l1" in r.scores and not r.exclusive_timing and r.inference_ms is None for r in found)
+
+
+def test_a_run_remembers_that_it_shared_its_device_until_it_is_recorded(whole, tmp_path, monkeypatch):
+    """It is stopped between its training and its scores on other data, and another command ends it alone."""
+    where = places(tmp_path)
+    shutil.copytree(whole[0] / "data", where.data)
+    cells = matching(tiny_table().cells(1), "deeponet")
+    job = next(j for j in todo(cells, where) if j.shifts)
+
+    def stops(*_, **__):
+        raise Paused
+
+    for others, name in ((True, "shared"), (False, "alone")):
+        at = dataclasses.replace(where, runs=str(tmp_path / name / "runs"), results=str(tmp_path / name / "results"))
+        with monkeypatch.context() as patch, contextlib.ExitStack() as stack:
+            patch.setattr(one_run, "score_on", stops)
+            if others:
+                stack.enter_context(engines.locked(Path(at.runs) / "somebody-else"))
+            assert [o.state for o in fill_missing([job], at)] == ["paused"]
+        monkeypatch.setattr(exclusive_timing, "timed", lambda *_: None)
+        (outcome,) = fill_missing([j for j in todo(cells, at) if j.spec == job.spec], at)
+        (record,) = records.read(at.results).values()
+        assert outcome.state == "added" and record.shifts
+        assert (record.shared_device, record.exclusive_timing) == (others, not others)
+        assert (record.inference_ms is None) is others
 
 
 def test_a_mixture_is_trained_together_and_tested_apart(whole, tmp_path):
