@@ -359,6 +359,19 @@ def test_a_run_remembers_that_it_shared_its_device_until_it_is_recorded(whole, t
         assert (record.inference_ms is None) is others
 
 
+def test_the_budget_also_ends_the_measurement_of_times(tmp_path, monkeypatch):
+    """A solver that needs minutes for its samples is not timed beyond the end of the budget."""
+    where = places(tmp_path)
+    cells = matching(tiny_table().cells(1), "mean")[:1]
+    records.add(where.results, made_up(cells[0].runs[0], 0.1, shared_device=True))
+    monkeypatch.setattr(exclusive_timing, "timed", lambda *_: time.sleep(600))
+    start = time.monotonic()
+    exclusive_timing.time_exclusively(
+        todo(cells, where), where.runs, where.results, ("cpu",), "local", Deadline.after(0.5)
+    )
+    assert time.monotonic() - start < 300
+
+
 def test_a_mixture_is_trained_together_and_tested_apart(whole, tmp_path):
     """Trained on two truncations, tested on each by the same split: no test path is trained on at any J."""
     where = places(tmp_path)
