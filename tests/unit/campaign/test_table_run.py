@@ -24,6 +24,7 @@ from spdebench.data import generate, open_dataset
 from spdebench.errors import UserError
 from spdebench.metrics import evaluate
 from spdebench.paper.fill import fill
+from spdebench.records import MetricValue
 from spdebench.records import store as records
 from spdebench.records.record import FLOOR
 from spdebench.records.times import share_times
@@ -101,6 +102,21 @@ def test_a_further_shift_needs_no_training(copy, monkeypatch):
     outcomes = fill_missing(todo(cells, copy), copy)
     assert [o.state for o in outcomes] == ["added", "added"]
     assert all("again" in records.read(copy.results)[o.record.digest].shifts for o in outcomes)
+
+
+def test_an_export_while_runs_are_made_keeps_what_only_the_results_have(copy, tmp_path, monkeypatch):
+    """A score that another machine has added to a record is not in the folder of the run."""
+    table = tiny_table()
+    extra = dataclasses.replace(table.wants[-1], part="again", column="again")
+    cells = dataclasses.replace(table, wants=(*table.wants, extra)).cells(1)
+    (job,) = (j for j in todo(cells, copy) if j.shifts)
+    known = records.read(copy.results)[job.spec.digest]
+    records.add(copy.results, dataclasses.replace(known, scores={**known.scores, "elsewhere": MetricValue(0.5)}))
+    monkeypatch.setattr(run, "export", lambda *_: None)  # the last one, when all runs have been made
+    fill_missing([job], copy, portable=tmp_path / "portable")
+    portable.merge(tmp_path / "portable", tmp_path / "there", tmp_path / "runs")
+    moved = records.read(tmp_path / "there")[job.spec.digest]
+    assert "again" in moved.shifts and moved.scores["elsewhere"].value == 0.5
 
 
 def test_a_further_metric_needs_no_training_if_the_runs_are_there(copy, monkeypatch):
