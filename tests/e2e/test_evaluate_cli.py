@@ -190,7 +190,9 @@ def test_members_of_a_law_are_drawn_written_and_scored(tmp_path, monkeypatch, ca
     assert json.loads(capsys.readouterr().out)["shape"] == [6, 6, 11, 16]
     assert call("evaluate", "m.npy", "--truth", data, "--run", folder, "--json") == 0
     _, found = scores(capsys)
-    assert {"energy_score", "crps", "coverage_90"} <= set(found)
+    assert {"energy_score", "crps", "coverage_90", "std_error"} <= set(found)
+    assert call("evaluate", "m.npy", "--truth", data, "--part", "test", "--json") == 0  # members of other code
+    assert scores(capsys)[1] == found
     assert call("evaluate", folder, "--metrics", "crps,rel_l2", "--json") == 0
     assert list(scores(capsys)[1]) == ["crps", "rel_l2"]
     other = sb.generate(eq, n=40, seed=1, seen=2, members=8, out="data")

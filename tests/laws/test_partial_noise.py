@@ -96,6 +96,14 @@ def test_samples_do_not_depend_on_their_batch():
     assert torch.equal(whole[3:5], simulate(eq, 0, [3, 4], partial=PartialNoise(4, 2)).u)
 
 
+def test_each_sample_may_have_its_own_member_and_member_0_is_the_sample():
+    eq = build("phi41", {})
+    mixed = simulate(eq, 0, [0, 0, 1, 1], partial=PartialNoise(4, (0, 2, 1, 0)))
+    for row, (sample, member) in enumerate([(0, 0), (0, 2), (1, 1), (1, 0)]):
+        alone = simulate(eq, 0, [sample], partial=PartialNoise(4, member))
+        assert torch.equal(mixed.dw[row], alone.dw[0]) and torch.equal(mixed.u[row], alone.u[0])
+
+
 @pytest.mark.parametrize(
     ("name", "dim", "truncation", "seen", "count"),
     [

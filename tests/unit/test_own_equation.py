@@ -12,6 +12,7 @@ import torch
 from torch import Tensor
 
 import spdebench as sb
+from spdebench.equations.meanings import choices
 from spdebench.equations.propagators import Theta
 from spdebench.models.regularity import make_kernel
 from spdebench.report.card import describe_noise
@@ -50,6 +51,18 @@ def test_two_methods_are_enough(edition: str, tmp_path: Path) -> None:
     assert exact.scores["rel_l2"].value < 1e-2  # a linear equation
     tiny = sb.train("fno", task, out=tmp_path / "runs", progress=False, epochs=1, config={"width": 4, "layers": 1})
     assert tiny.scores["rel_l2"].value > 0
+
+
+def test_only_a_field_of_several_words_has_choices() -> None:
+    @dataclass(frozen=True, kw_only=True)
+    class Sided(Heat):
+        side: Literal["left", "right"] = "left"
+        top: int | None = None
+        centres: tuple[float, ...] = (0.5,)
+        whole: bool = True
+
+    found = {field: choices(Sided, field) for field in ("side", "top", "centres", "whole", "sigma")}
+    assert found == {"side": ("left", "right"), "top": (), "centres": (), "whole": (), "sigma": ()}
 
 
 @pytest.mark.parametrize("model", ["trees", "nors", "dlr-net"])

@@ -12,7 +12,7 @@ from typing import cast
 import torch
 
 from spdebench import engines
-from spdebench.campaign.deadline import Deadline
+from spdebench.campaign.deadline import Deadline, OutOfTime, until
 from spdebench.campaign.plan import Job
 from spdebench.data.identity import from_dict
 from spdebench.errors import one_line, without_aliasing_warning
@@ -84,8 +84,11 @@ def _timed_on_any(unit: _Timing) -> Record | None:
     """
     for device in unit.devices:
         try:
-            if unit.deadline.left > 0 and (record := timed(unit.record, device)):
-                return record
+            with until(unit.deadline):
+                if unit.deadline.left > 0 and (record := timed(unit.record, device)):
+                    return record
+        except OutOfTime:
+            return None
         except Exception as error:
             reason = f"{type(error).__name__}: {one_line(str(error))}"
             warnings.warn(f"the inference time of {unit.record.name} was not measured ({reason})", stacklevel=2)

@@ -67,7 +67,7 @@ class Unit:
     places: Places
     device: str
     deadline: Deadline
-    exclusive: bool = True  # whether this command makes one run at a time
+    exclusive: bool = True  # whether this command makes one run at a time, and for `_written` whether no other does
     progress: bool = False  # whether to show a progress bar
     force: bool = False  # whether to continue what another version or device has begun
     need: engines.Need = field(default_factory=engines.Need)
@@ -120,12 +120,11 @@ def make_run(unit: Unit) -> RunOutcome:
             return RunOutcome(name, "late")
         if unit.portable and not small_model(unit.spec):
             return RunOutcome(name, "left")
-    alone = unit.exclusive and not others_running(unit.places.runs, name)
+    unit = replace(unit, exclusive=unit.exclusive and not others_running(unit.places.runs, name))
     with suppress(OSError):
         (folder / FAILED).unlink(missing_ok=True)
     try:
         with until(unit.deadline), without_aliasing_warning():
-            timed_now = _measures_time(unit)
             record = _record_even_if_diverged(unit)
     except (OutOfTime, Paused):
         written = any(checkpoint_file(folder, kind).exists() for kind in ("last", "best"))
@@ -139,10 +138,7 @@ def make_run(unit: Unit) -> RunOutcome:
         return failed_outcome(unit, reason, time.monotonic() - start, traceback.format_exc())
     finally:
         engines.release(unit.device)
-    exclusive = alone and not others_running(unit.places.runs, name)
-    timed = exclusive and timed_now and record.inference_ms is not None
-    marked = replace(record, exclusive_timing=timed, shared_device=not exclusive)
-    return _add(marked, unit.places, time.monotonic() - start)
+    return _add(record, unit.places, time.monotonic() - start)
 
 
 def small_model(spec: AnySpec) -> bool:
@@ -200,11 +196,12 @@ def _record_even_if_diverged(unit: Unit) -> Record:
     except Diverged:
         if not unit.pilot or not isinstance(unit.spec, RunSpec):
             raise
-        return _record_of_divergence(unit.spec, unit.folder, unit.device)
+        with locked(unit.folder):
+            return _written(_record_of_divergence(unit.spec, unit.folder, unit.device), unit)
 
 
 def _record_of_divergence(spec: RunSpec, folder: Path, device: str) -> Record:
-    record = Record(
+    return Record(
         digest=spec.digest,
         name=spec.name,
         model=spec.model,
@@ -217,8 +214,17 @@ def _record_of_divergence(spec: RunSpec, folder: Path, device: str) -> Record:
         epochs=len(read_log(folder / "log.jsonl")),
         provenance=decode(Provenance, provenance(device), "provenance"),
     )
-    with locked(folder):
-        write_json(folder / "record.json", record.to_dict())
+
+
+def _written(record: Record, unit: Unit) -> Record:
+    """The record of a run that has ended just now, written into its folder with whether others were made meanwhile.
+
+    Scores may be added later by another command, while others run or not, and the time stays the one measured now.
+    """
+    alone = unit.exclusive and not others_running(unit.places.runs, unit.spec.name)
+    timed = alone and record.inference_ms is not None
+    record = replace(record, exclusive_timing=timed, shared_device=not alone)
+    write_json(unit.folder / "record.json", record.to_dict())
     return record
 
 
@@ -263,25 +269,16 @@ def _train(spec: RunSpec, unit: Unit) -> Run:
     )
     if run.spec.digest != spec.digest:
         raise UserError(f"{spec.name} was trained as {run.name}: the plan and the protocol differ; report this")
+    with locked(unit.folder):
+        made = run.record
+        if not (made.exclusive_timing or made.shared_device):  # else another process has made it, and knows
+            _written(made, unit)
     return run
 
 
-def _measures_time(unit: Unit) -> bool:
-    """Whether an inference time is measured when the run is made; one that has ended keeps its earlier time."""
-    if isinstance(unit.spec, SolverSpec) and _without_floor(unit.spec, unit) is not None:
-        return False
-    again = bool(unit.metrics) and not isinstance(unit.spec, RunSpec)  # a reference row is measured as a whole
-    return again or not has_record(unit.places, unit.spec)
-
-
-def _without_floor(spec: SolverSpec, unit: Unit) -> Record | None:
-    """The known record of a solver to which only the floor is to be added, if it is such a one."""
-    known = store.read(unit.places.results).get(spec.digest)
-    return known if known is not None and solver.lacks_floor(known) else None
-
-
 def _measure_solver(spec: SolverSpec, unit: Unit) -> Record:
-    if (known := _without_floor(spec, unit)) is not None:
+    known = store.read(unit.places.results).get(spec.digest)
+    if known is not None and solver.lacks_floor(known):
         return solver.with_floor(known, unit.device)
     names = dict.fromkeys(name for names in unit.metrics.values() for name in names)
     return _measure(spec, unit, lambda dataset: solver.measure(spec, dataset, unit.device, names))
@@ -300,7 +297,7 @@ def _measure(spec: SolverSpec | LawRowSpec, unit: Unit, measure: Callable[[Datas
         if not readable or unit.metrics:
             if not readable and (folder / "record.json").exists():
                 set_aside(folder / "record.json")
-            write_json(folder / "record.json", measure(dataset).to_dict())
+            return _written(measure(dataset), unit)
     return read_record(folder / "record.json")
 
 

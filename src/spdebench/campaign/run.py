@@ -63,8 +63,9 @@ def fill_missing(
     def note(outcome: RunOutcome) -> None:
         """Keep an outcome, export what there is, and tell the caller."""
         outcomes.append(outcome)
-        if outcome.record is not None:
-            known[outcome.record.digest] = outcome.record
+        if (record := outcome.record) is not None:
+            before = known.get(record.digest)
+            known[record.digest] = record if before is None else before.filled_from(record)
         if exported is not None and outcome.state != "left":
             exported.update(known, places.runs)
         if report:

@@ -9,6 +9,7 @@ from spdebench.engines.memory import (
     keep_freed_memory,
     peak_memory,
     release,
+    reset_peak_memory,
 )
 from spdebench.engines.need import Need
 
@@ -25,5 +26,6 @@ __all__ = [
     "locked",
     "peak_memory",
     "release",
+    "reset_peak_memory",
     "run",
 ]

@@ -29,14 +29,12 @@ def keep_freed_memory() -> None:
 
 
 def release(device: str) -> None:
-    """Between two units of work: return the GPU memory that torch keeps for later use, so that other processes can have
-    it, and let `peak_memory` start again, so that the next unit does not count the memory of this one."""
+    """Return the GPU memory that torch keeps for later use, so that other processes can have it."""
     import torch  # slow to import
 
     if torch.device(device).type == "cuda":
         gc.collect()
         torch.cuda.empty_cache()
-    _reset_peak_memory()
 
 
 def is_out_of_memory(error: BaseException) -> bool:
@@ -70,14 +68,14 @@ def check_free_memory(need: int, what: str, instead: str) -> None:
         raise UserError(f"{what}: {sizes}; {instead}")
 
 
-def _reset_peak_memory() -> None:
+def reset_peak_memory() -> None:
     """Let `peak_memory` start again from the memory that this process has now, where the system can do that."""
     with suppress(OSError):
         Path("/proc/self/clear_refs").write_text("5")
 
 
 def peak_memory() -> int | None:
-    """The most bytes that this process has had in memory at a time since it began or since `release`; None if unknown.
+    """The most bytes that this process has had in memory since it began, or since `reset_peak_memory`; None if unknown.
 
     Linux has it in /proc. Its ``ru_maxrss`` is no less than the memory of the process that started this one.
     """

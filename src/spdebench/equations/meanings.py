@@ -5,7 +5,7 @@ An equation of a user says it in the metadata of its fields.
 
 from __future__ import annotations
 
-from typing import get_args, get_type_hints
+from typing import Literal, get_args, get_origin, get_type_hints
 
 from spdebench.equations.base import Equation
 from spdebench.spec import declared_meaning
@@ -51,7 +51,8 @@ def meaning(cls: type[Equation], field: str) -> str:
 
 
 def choices(cls: type[Equation], field: str) -> tuple[str, ...]:
-    """The words that a field can be set to; empty if it is a number, or if there is only one."""
+    """The words that a field can be set to; empty if it is not one of several words."""
     offered = {"boundary": cls.boundaries, "noise": cls.noises, "basis": cls.bases, "edition": tuple(cls.schemes)}
-    words = offered.get(field, get_args(get_type_hints(cls)[field]))
+    kind = get_type_hints(cls)[field]
+    words = offered.get(field, get_args(kind) if get_origin(kind) is Literal else ())
     return tuple(map(str, words)) if len(words) > 1 else ()

@@ -103,6 +103,7 @@ class Wiener:
                 torch.view_as_real(z).mul_(kept)
                 yield z
             return
+        kept = kept | (torch.as_tensor(partial.member, device=device).reshape(-1, 1, 1, 1) == 0)  # member 0: all kept
         others = normals(member_states(seed, samples, partial.member, device))
         for z, other in zip(blocks, others, strict=True):
             yield torch.view_as_complex(torch.where(kept, torch.view_as_real(z), torch.view_as_real(other)))

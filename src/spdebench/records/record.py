@@ -255,6 +255,11 @@ class Record:
             return merged
         return dataclasses.replace(merged, exclusive_timing=True, inference_ms=new.inference_ms)
 
+    def filled_from(self, other: Record) -> Record:
+        """This record with the additions that another record of the same run has."""
+        new = other.addition_to(self)
+        return self if new is None else self.with_addition(new)
+
     # --- written form ---------------------------------------------------------------------------------------------
     def to_dict(self) -> dict[str, Any]:
         """The written form: the version, and all fields that differ from their defaults."""

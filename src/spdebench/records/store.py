@@ -147,8 +147,7 @@ def _merge_lines(found: dict[str, Record], text: str, path: Path) -> None:
         if known is None and isinstance(entry, Record):
             found[entry.digest] = entry
         elif known is not None:  # otherwise the record to which the addition belongs was removed
-            new = entry.addition_to(known) if isinstance(entry, Record) else entry
-            found[entry.digest] = known if new is None else known.with_addition(new)
+            found[entry.digest] = known.filled_from(entry) if isinstance(entry, Record) else known.with_addition(entry)
 
 
 def _without_links(path: str, flags: int) -> int:

@@ -41,7 +41,14 @@ def completion(model: OperatorModel, part: Part) -> UnseenNoise | None:
     """
     if part.noise != SEEN_NOISE or model.setting.partial:
         return None
-    data = part.datasets[0].spec
+    data, *others = (dataset.spec for dataset in part.datasets)
+    if any((other.equation, other.seen) != (data.equation, data.seen) for other in others):
+        if model.setting.seen == data.seen:  # it was trained on such a mixture
+            return None
+        raise UserError(
+            f"the law of the noise that {part.datasets[0].path.name} does not show is not that of the other files of "
+            "the mixture; score them one by one"
+        )
     unseen = replace(model.setting, equation=data.equation).unseen(law=True, seen=data.seen)
     return unseen if unseen.functions else None
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import torch
 
-from spdebench.engines import peak_memory
+from spdebench.engines import peak_memory, reset_peak_memory
 from spdebench.version import __version__, commit
 
 
@@ -49,9 +49,11 @@ def device_name(device: torch.device | str) -> str:
 
 
 def start_memory_watch(device: torch.device | str) -> None:
-    """Reset the peak memory of a GPU."""
+    """Let `peak_memory_mb` start again, so that a run does not count the memory of what its process did before."""
     if torch.device(device).type == "cuda":
         torch.cuda.reset_peak_memory_stats(device)
+    else:
+        reset_peak_memory()
 
 
 def peak_memory_mb(device: torch.device | str) -> float | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import importlib
 import json
@@ -23,10 +24,11 @@ from spdebench.data import generate, open_dataset
 from spdebench.errors import UserError
 from spdebench.metrics import evaluate
 from spdebench.paper.fill import fill
+from spdebench.records import MetricValue
 from spdebench.records import store as records
 from spdebench.records.record import FLOOR
 from spdebench.records.times import share_times
-from spdebench.training import Diverged, Fit, checkpoints, open_run, part_for
+from spdebench.training import Diverged, Fit, Paused, checkpoints, open_run, part_for
 from spdebench.training.provenance import device_name
 from spdebench.training.scoring import predict_part
 from spdebench.version import made_with
@@ -100,6 +102,21 @@ def test_a_further_shift_needs_no_training(copy, monkeypatch):
     outcomes = fill_missing(todo(cells, copy), copy)
     assert [o.state for o in outcomes] == ["added", "added"]
     assert all("again" in records.read(copy.results)[o.record.digest].shifts for o in outcomes)
+
+
+def test_an_export_while_runs_are_made_keeps_what_only_the_results_have(copy, tmp_path, monkeypatch):
+    """A score that another machine has added to a record is not in the folder of the run."""
+    table = tiny_table()
+    extra = dataclasses.replace(table.wants[-1], part="again", column="again")
+    cells = dataclasses.replace(table, wants=(*table.wants, extra)).cells(1)
+    (job,) = (j for j in todo(cells, copy) if j.shifts)
+    known = records.read(copy.results)[job.spec.digest]
+    records.add(copy.results, dataclasses.replace(known, scores={**known.scores, "elsewhere": MetricValue(0.5)}))
+    monkeypatch.setattr(run, "export", lambda *_: None)  # the last one, when all runs have been made
+    fill_missing([job], copy, portable=tmp_path / "portable")
+    portable.merge(tmp_path / "portable", tmp_path / "there", tmp_path / "runs")
+    moved = records.read(tmp_path / "there")[job.spec.digest]
+    assert "again" in moved.shifts and moved.scores["elsewhere"].value == 0.5
 
 
 def test_a_further_metric_needs_no_training_if_the_runs_are_there(copy, monkeypatch):
@@ -331,6 +348,44 @@ def test_a_time_measured_among_others_is_not_exclusive_when_more_scores_are_adde
     assert {o.state for o in fill_missing(todo(cells, where), where)} == {"added"}
     found = records.read(where.results).values()
     assert all("rel_l1" in r.scores and not r.exclusive_timing and r.inference_ms is None for r in found)
+
+
+def test_a_run_remembers_that_it_shared_its_device_until_it_is_recorded(whole, tmp_path, monkeypatch):
+    """It is stopped between its training and its scores on other data, and another command ends it alone."""
+    where = places(tmp_path)
+    shutil.copytree(whole[0] / "data", where.data)
+    cells = matching(tiny_table().cells(1), "deeponet")
+    job = next(j for j in todo(cells, where) if j.shifts)
+
+    def stops(*_, **__):
+        raise Paused
+
+    for others, name in ((True, "shared"), (False, "alone")):
+        at = dataclasses.replace(where, runs=str(tmp_path / name / "runs"), results=str(tmp_path / name / "results"))
+        with monkeypatch.context() as patch, contextlib.ExitStack() as stack:
+            patch.setattr(one_run, "score_on", stops)
+            if others:
+                stack.enter_context(engines.locked(Path(at.runs) / "somebody-else"))
+            assert [o.state for o in fill_missing([job], at)] == ["paused"]
+        monkeypatch.setattr(exclusive_timing, "timed", lambda *_: None)
+        (outcome,) = fill_missing([j for j in todo(cells, at) if j.spec == job.spec], at)
+        (record,) = records.read(at.results).values()
+        assert outcome.state == "added" and record.shifts
+        assert (record.shared_device, record.exclusive_timing) == (others, not others)
+        assert (record.inference_ms is None) is others
+
+
+def test_the_budget_also_ends_the_measurement_of_times(tmp_path, monkeypatch):
+    """A solver that needs minutes for its samples is not timed beyond the end of the budget."""
+    where = places(tmp_path)
+    cells = matching(tiny_table().cells(1), "mean")[:1]
+    records.add(where.results, made_up(cells[0].runs[0], 0.1, shared_device=True))
+    monkeypatch.setattr(exclusive_timing, "timed", lambda *_: time.sleep(600))
+    start = time.monotonic()
+    exclusive_timing.time_exclusively(
+        todo(cells, where), where.runs, where.results, ("cpu",), "local", Deadline.after(0.5)
+    )
+    assert time.monotonic() - start < 300
 
 
 def test_a_mixture_is_trained_together_and_tested_apart(whole, tmp_path):

@@ -163,11 +163,12 @@ def test_peak_memory_is_that_of_the_process_and_not_of_the_one_that_started_it()
 
 
 @pytest.mark.skipif(not Path("/proc/self/clear_refs").exists(), reason="only Linux can reset the peak")
-def test_the_next_unit_does_not_count_the_memory_of_the_last_one():
-    code = "from spdebench.engines import peak_memory, release; bytearray(400_000_000); x = peak_memory()"
-    code += "; release('cpu'); print(x, peak_memory())"
-    first, second = map(int, subprocess.check_output([sys.executable, "-c", code]).split())
-    assert first - second > 100_000_000
+def test_a_run_does_not_count_the_memory_of_what_its_process_did_before():
+    code = "from spdebench.training.provenance import peak_memory_mb, start_memory_watch"
+    code += "; bytearray(400_000_000); x = peak_memory_mb('cpu')"
+    code += "; start_memory_watch('cpu'); print(x, peak_memory_mb('cpu'))"
+    first, second = map(float, subprocess.check_output([sys.executable, "-c", code]).split())
+    assert first - second > 100
 
 
 def test_a_killed_worker_costs_nothing_but_time(tmp_path):

@@ -310,6 +310,16 @@ def test_the_noise_that_is_drawn_for_other_data_is_theirs(runs, tmp_path):
     torch.testing.assert_close(variance, torch.tensor(0.5 * drawn.functions), rtol=0.05, atol=0)
 
 
+def test_noise_of_one_law_is_not_drawn_for_a_mixture_of_equations(runs, file, tmp_path):
+    path, law = runs["path"], sb.open_dataset(file)
+    seeds = [law, sb.open_dataset(sb.generate(law.equation, n=len(law), seed=1, seen=2, out=tmp_path))]
+    assert completion(path.model, Task(seeds, seen=2).test) is not None
+    more = sb.equation("heat", **{**HEAT, "truncation": 6})
+    mixed = Task([law, sb.generate(more, n=len(law), seed=1, seen=2, out=tmp_path)], seen=2).test
+    with pytest.raises(UserError, match=r"is not that of the other files of the mixture; score them one by one"):
+        completion(path.model, mixed)
+
+
 def test_the_noise_that_is_drawn_for_other_data_has_their_time_step(runs, tmp_path, monkeypatch):
     """Increments over twice the time have twice the variance."""
     path, own = runs["path"], sb.equation("heat", **HEAT)
