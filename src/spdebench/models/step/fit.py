@@ -52,7 +52,7 @@ class Plan:
         if self.stages > 1:
             words.append(f"{self.stages} stages")
         if self.bounded:
-            words.append("bounded")
+            words.append("bounded values")
         return "; ".join(words)
 
     def terms(self, dim: int, history: int, stage: int) -> list[Term]:
