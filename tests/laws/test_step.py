@@ -17,8 +17,9 @@ from spdebench.models.step.choose import Search, Sizes, error
 from spdebench.models.step.dictionary import Dictionary, Term, group, mixed, product
 from spdebench.models.step.fit import Plan, fit
 from spdebench.models.step.normal import Normal
+from spdebench.models.step.one_step import StepSearch
 from spdebench.models.step.report import generator_values, table
-from spdebench.models.step.rollout import Map, Paths
+from spdebench.models.step.rollout import RANGE, Paths
 from spdebench.tasks import Batch, TaskSpec
 
 SMALL = {"points": 32, "truncation": 16}
@@ -128,20 +129,50 @@ def test_a_diverging_fit_is_named_and_never_nan():
     assert torch.isfinite(wild).all() and float(wild[:, 1:].abs().max()) < 1e3
 
 
-def test_a_path_that_leaves_the_range_is_continued_with_fewer_stages():
-    """Before it leaves it the rollout is that of all stages; nothing depends on later noise."""
+def test_a_path_that_leaves_the_range_is_continued_by_the_bounded_path():
+    """Before it leaves it the rollout is that of the step; nothing depends on later noise."""
     model, _, new = fitted("phi41", **SMALL, sigma=1.0, edition="converged")
     full = model.stepper()
-    assert full.stages > 1
     path = full.rollout(new.u[:4, 0], new.dw[:4])
-    bound = float(path[:, :25].abs().max())
-    tight = dataclasses.replace(full, largest=bound)
+    highest = float(path[:, :25].abs().max())
+    tight = dataclasses.replace(full, largest=highest)
     late = tight.wild(path)
     found = tight.rollout(new.u[:4, 0], new.dw[:4])
-    fewer = dataclasses.replace(tight, maps=[Map(m.history, m.stages[:-1]) for m in full.maps])
-    calm = fewer.rollout(new.u[:4, 0], new.dw[:4])
+    bounded = dataclasses.replace(tight, bounded=True).rollout(new.u[:4, 0], new.dw[:4])
     assert bool(late.any()) and not bool(late[:, :25].any())
-    torch.testing.assert_close(found, torch.where(late[..., None], calm, path))
+    assert float(bounded[:, 1:].abs().max()) <= highest / RANGE * (1 + 1e-12)
+    torch.testing.assert_close(found, torch.where(late[..., None], bounded, path))
+
+
+def test_noise_in_modes_that_had_none_in_training_is_left_out():
+    """There dw contains only rounding, to which a regression would give large coefficients."""
+    fields = {"points": 32, "sigma": 1.0}
+    model, _, _ = fitted("phi41", truncation=8, **fields)
+    dw = model.coefficients()["dw"]
+    assert bool((dw[5:] == 0).all()) and bool((dw[:5].abs() > 0.1).all())
+    more = sb.simulate(sb.equation("phi41", truncation=16, **fields), 0, range(8))
+    assert error(model.stepper(), Paths(more.u, more.dw)) < 0.3
+
+
+CHAOS = {"sigma": 0.5, "horizon": 20.0}
+PHASES = {"sigma": 4.0, "noise": "q_wiener", "noise_type": "multiplicative", "horizon": 0.5, "diffusivity": 0.005}
+
+
+@pytest.mark.parametrize(("name", "fields", "bar"), [("ks", CHAOS, 0.6), ("allen_cahn", PHASES, 0.2)])
+def test_frames_far_apart_are_bridged_by_the_search_over_single_steps(name, fields, bar):
+    """As in the core suite: compared by paths from the start, every nonlinear step diverges or is no better."""
+    coarse = {"points": 32, "truncation": 12, "frames": 10, "steps": 10, "substeps": 8, "kappa": 1.0}
+    equation = sb.equation(name, edition="converged", **coarse, **fields)
+    out = sb.simulate(equation, 0, range(200))
+    train, val, new = (Paths(out.u[rows], out.dw[rows]) for rows in (slice(140), slice(140, 170), slice(170, 200)))
+    sizes = Sizes.of(equation.grid, train.frames, 1400)
+    by_paths, found = (
+        search(equation.grid, train, val, sizes, most_stages=2, most_history=0).run() for search in (Search, StepSearch)
+    )
+    assert not by_paths.plan.groups and error(by_paths.stepper, new) > 2 * bar - 0.4
+    assert found.plan.bounded and error(found.stepper, new) < bar
+    path = found.stepper.rollout(new.u[:, 0], new.dw)
+    assert float(path[:, 1:].abs().max()) <= float(train.u.abs().max()) * (1 + 1e-9)
 
 
 def test_other_truncations_and_other_grids():
@@ -203,8 +234,8 @@ def test_products_with_the_prediction_of_a_stage():
 
 
 def test_a_few_diverging_paths_do_not_cost_the_nonlinear_step(monkeypatch):
-    """Where no nonlinear plan is stable on all paths, the choice is by the error of what is predicted, in which such
-    paths are continued with fewer stages; the linear step errs by about 0.8 in a double well."""
+    """Where no nonlinear plan is stable on all paths, a bounded one is chosen; the linear step errs by about 0.8 in a
+    double well."""
     well = {"mass": 20.0, "sigma": 3.0, "kappa": 2.0, "horizon": 1.0, "frames": 10, "steps": 10}
     eq = sb.equation("phi41", edition="converged", points=32, truncation=16, **well)
     paths = sb.simulate(eq, 0, range(120))
@@ -214,8 +245,8 @@ def test_a_few_diverging_paths_do_not_cost_the_nonlinear_step(monkeypatch):
         return len(made.maps[-1].stages[0].terms) <= 3
 
     monkeypatch.setattr(Search, "_stable", linear_only)
-    search = Search(eq.grid, train, val, Sizes.of(eq.grid, train.frames, 50_000))
+    search = StepSearch(eq.grid, train, val, Sizes.of(eq.grid, train.frames, 50_000), most_stages=2)
     choice = search.run()
-    assert choice.plan.groups and choice.error < 0.6
-    assert "validation paths diverge" in search.notes[-1]
+    assert choice.plan.groups and choice.plan.bounded and choice.error < 0.6
+    assert all(note.startswith("diverged") for note in search.notes) and search.notes
     assert torch.isfinite(choice.stepper.rollout(val.u[:, 0], val.dw)).all()

@@ -6,8 +6,8 @@ Forward selection: starting from u, dw, 1, u^2, u^3, every extension (a frame th
 terms, the other form of products or derivatives, one more earlier frame, one more stage) is fitted on a few thousand
 rows; the best one is kept if it lowers the error by 15 %, and the search goes on from there. It ends as soon as the
 error is that of stored float32 values. The plan that wins is fitted once more on more rows. A fit whose path leaves the
-range of the training data is noted. It is chosen only if no nonlinear plan is stable, and if it is better than the
-linear one although such paths are continued with fewer stages.
+range of the training data is noted and not chosen. Where this search does not find the solver's own step, a second one
+(`one_step`) is tried.
 """
 
 from __future__ import annotations
@@ -19,7 +19,6 @@ from functools import cached_property
 from typing import ClassVar
 
 import torch
-from torch import Tensor
 
 from spdebench.grids import Grid
 from spdebench.models.step.fit import Choice, Plan, fit
@@ -87,6 +86,7 @@ class Search:
 
     def __post_init__(self) -> None:
         self.limits = self.train.range(self.grid)
+        self.train = self.train.with_silent_modes(self.grid)
 
     def run(self) -> Choice:
         """The best plan, fitted on the larger number of rows; if a path then diverges the next best, or a linear one.
@@ -104,31 +104,7 @@ class Search:
             if math.isfinite(final.error):
                 break
             self.notes.append(f"diverged when fitted on more rows: {plan.label}")
-        return final if final.plan.groups or not best.plan.groups else self._with_replaced_paths(plans[:-1], final)
-
-    def _with_replaced_paths(self, plans: list[Plan], linear: Choice) -> Choice:
-        """The best of unstable plans, with paths that leave the range replaced as in a prediction (`rollout`).
-
-        If one path in a hundred diverges, a nonlinear step may still be far better than a linear one.
-        """
-        val = Paths(self.val.u[: self.sizes.final_paths], self.val.dw[: self.sizes.final_paths])
-        chosen = linear
-        for plan in plans:
-            made = fit(
-                plan,
-                self.grid,
-                self.train,
-                self.sizes.final_rows,
-                self.limits,
-                lambda made: float(path_errors(made, val, replace=True).mean()),
-                RIDGES,
-            )
-            if made.error < chosen.error:
-                chosen = made
-        if chosen is not linear:
-            wild = int((~(path_errors(chosen.stepper, val, replace=False) <= DIVERGED)).sum())
-            self.notes.append(f"{wild} of {len(val)} validation paths diverge: {chosen.plan.label}")
-        return chosen
+        return final
 
     def _stable(self, made: Stepper) -> bool:
         """Whether no training path diverges."""
@@ -227,28 +203,25 @@ class Search:
         """The error on the first ``paths`` validation paths."""
         return error(made, Paths(self.val.u[:paths], self.val.dw[:paths]))
 
+    def _paths(self, values: int) -> Paths:
+        """The first validation paths, with about this number of values in all."""
+        count = max(24, values // (math.prod(self.grid.points) * self.val.frames))
+        return Paths(self.val.u[:count], self.val.dw[:count])
+
     def _better(self, found: Choice, best: Choice) -> bool:
         """Whether ``found`` lowers the error enough to be kept."""
         return math.isfinite(found.error) and not found.error > self.gain * best.error
 
 
 def error(stepper: Stepper, paths: Paths) -> float:
-    """Mean relative L2 error of rolled-out paths; inf if one diverges (leaves the range, or has an error above
-    DIVERGED)."""
-    errors = path_errors(stepper, paths, replace=False)
-    if bool((errors > DIVERGED).any()):
+    """Mean relative L2 error of rolled-out paths; inf if one diverges: it leaves the range, or its error is above
+    DIVERGED. A bounded step does neither: with an error of 2 a path has only reached the opposite of the truth."""
+    v = stepper.rollout(paths.u[:, 0], paths.dw, replace=False)
+    gap, size = ((x[:, 1:].double()).flatten(1).norm(dim=1) for x in (v - paths.u, paths.u))
+    errors = (gap / size)[size > 0]
+    if not stepper.bounded and bool(stepper.wild(v)[:, -1].any() or (errors > DIVERGED).any()):
         return math.inf
     return float(errors.mean()) if len(errors) else 0.0
-
-
-def path_errors(stepper: Stepper, paths: Paths, *, replace: bool) -> Tensor:
-    """The relative L2 error of each path: with ``replace`` as in a prediction, else inf if it leaves the range."""
-    v = stepper.rollout(paths.u[:, 0], paths.dw, replace=replace)
-    gap, size = ((x[:, 1:].double()).flatten(1).norm(dim=1) for x in (v - paths.u, paths.u))
-    errors: Tensor = gap / size
-    if not replace:
-        errors = torch.where(stepper.wild(v)[:, -1], math.inf, errors)
-    return errors[size > 0]
 
 
 def held_out(paths: Paths) -> tuple[Paths, Paths]:

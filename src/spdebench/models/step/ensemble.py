@@ -100,18 +100,9 @@ class LawSearch(Search):
     retry: ClassVar[float] = 0.0
     ridges: ClassVar[tuple[float, ...]] = (1e-11,)
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        self.train = self.train.with_silent_modes(self.grid)
-
     def _score(self, made: Stepper, paths: int) -> float:
         residual = fit_residual(made, self.train, DEFAULT, SEARCH_VALUES)
         return one_step_score(made, residual, self._paths(SEARCH_VALUES))
-
-    def _paths(self, values: int) -> Paths:
-        """The first validation paths, with about this number of values in all."""
-        count = max(24, values // (math.prod(self.grid.points) * self.val.frames))
-        return Paths(self.val.u[:count], self.val.dw[:count])
 
     def _extensions(self, plan: Plan) -> Iterator[tuple[str, Plan]]:
         """The extensions of `Search`, without products with the noise if no noise is seen."""

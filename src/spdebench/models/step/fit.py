@@ -31,6 +31,7 @@ class Plan:
     history: int = 0  # earlier frames
     stages: int = 1
     velocity: tuple[float, ...] = field(default=(), metadata={"legacy": ()})  # of a moving frame: a, b for each axis
+    bounded: bool = field(default=False, metadata={"legacy": False})  # values are cut at the range of the training part
 
     def having(self, **changes: Any) -> Plan:
         """This plan with other values."""
@@ -50,6 +51,8 @@ class Plan:
             words.append(f"history {self.history}")
         if self.stages > 1:
             words.append(f"{self.stages} stages")
+        if self.bounded:
+            words.append("bounded values")
         return "; ".join(words)
 
     def terms(self, dim: int, history: int, stage: int) -> list[Term]:
@@ -102,7 +105,7 @@ def fit(
         trials = []
         for ridge in ridges:
             extended = [s.extend(one, ridge) for one, s in zip(maps, systems, strict=True)]
-            made = Stepper(dictionary, extended, *limits, paths.frames - 1)
+            made = Stepper(dictionary, extended, *limits, paths.frames - 1, plan.bounded)
             trials.append(Choice(plan.having(stages=stage), made, score(made)))
         trials.sort(key=lambda choice: choice.error)
         best = trials[0]

@@ -32,9 +32,10 @@ from spdebench import spec
 from spdebench.errors import UserError
 from spdebench.grids import Grid
 from spdebench.models.base import Config, Features, OperatorModel
-from spdebench.models.step.choose import Search, Sizes, held_out
+from spdebench.models.step.choose import Sizes, held_out
 from spdebench.models.step.ensemble import LawChoice, LawSearch, draw_members
 from spdebench.models.step.fit import Plan
+from spdebench.models.step.one_step import StepSearch
 from spdebench.models.step.regrid import regrid
 from spdebench.models.step.report import bootstrap, shown_modes
 from spdebench.models.step.residual import Kind, Residual, packed, unpacked
@@ -114,7 +115,7 @@ class StepModel(OperatorModel, name="step"):
         """Search for the best plan, store what was found in the buffers, and return its validation error."""
         grid, config = self.setting.grid, self.config
         sizes = Sizes.of(grid, train.frames, config.rows)
-        search_class = LawSearch if self.setting.partial else Search
+        search_class = LawSearch if self.setting.partial else StepSearch
         search = search_class(grid, train, val, sizes, most_stages=config.stages, most_history=config.history)
         choice = search.run()
         content: dict[str, Any] = {
@@ -202,7 +203,7 @@ class StepModel(OperatorModel, name="step"):
             maps.append(one)
         envelope = regrid(self.envelope.reshape(1, *own.spectral_shape), (), own, grid)[0]
         dictionary = plan.dictionary(grid, self.weights.device)
-        return Stepper(dictionary, maps, envelope, self.description["largest"], self.setting.frames - 1)
+        return Stepper(dictionary, maps, envelope, self.description["largest"], self.setting.frames - 1, plan.bounded)
 
     def _unfitted(self, grid: Grid) -> Stepper:
         """The step u_{n+1} = u_n with the cost of a fitted step, for measuring the time before anything is fitted."""

@@ -6,9 +6,10 @@ model is given u_0 only. The rollout uses its own predictions and the increments
 
 Values far outside the range of the training data are cut: every mode at ``envelope``, ENVELOPE times its largest
 amplitude in the training part. A polynomial step is not a contraction on modes with little signal (phases of KdV);
-without the cut one path in a hundred blows up there. If a path exceeds RANGE times the largest |u|, it is replaced from
-that frame on by the prediction of the step with one stage less. So no rollout contains NaN, and it stays causal. If
-residuals are drawn (`residual`), a value beyond CUT times the largest |u| is cut, and the path continues from there.
+without the cut one path in a hundred blows up there. A ``bounded`` step also cuts the values u(x) at the largest |u| of
+the training part and goes on from there; if residuals are drawn (`residual`), the bound is CUT times as large. If a
+path of another step exceeds RANGE times the largest |u|, it is replaced from that frame on by the bounded path. So no
+rollout contains NaN, and it stays causal.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ RANGE = 3.0
 """A path has diverged beyond this many times the largest |u| of the training part."""
 CUT = 1.2
 """Where residuals are drawn, values are cut at this many times the largest |u| of the training part."""
-SILENT = 1e-10
+SILENT = 1e-13
 """A mode whose noise has at most this fraction of the largest power contains only rounding of float32."""
 GOLDEN = (5**0.5 - 1) / 2
 """Multiples of this number, modulo 1, are spread evenly over [0, 1]."""
@@ -94,6 +95,7 @@ class Stepper:
     envelope: Tensor  # (modes..): the largest amplitude that a mode may have
     largest: float  # |u| at the points, beyond which a path has diverged
     intervals: int  # from t = 0 to T of the training part; terms with t use t_n/T, also on a longer path
+    bounded: bool = False  # values u(x) are cut at the largest |u| of the training part
 
     @property
     def grid(self) -> Grid:
@@ -123,32 +125,28 @@ class Stepper:
             rows = slice(first, first + size)
             draws = None if random is None or states is None else random.start(states[rows], self.grid)
             self._roll(u0[rows].double(), dw[rows], out[rows], frames, draws)
-        if replace and random is None and self.stages > 1:
+        if replace and random is None and not self.bounded:
             self._replace_wild(u0, dw, out)
         return out
-
-    @property
-    def stages(self) -> int:
-        return len(self.maps[-1].stages)
 
     def wild(self, u: Tensor) -> Tensor:
         """(B, T): true from the first frame on at which a path (B T X..) leaves the range of the training data."""
         return (~(u.abs().flatten(2).amax(2) <= self.largest)).cummax(1).values
 
     def _replace_wild(self, u0: Tensor, dw: Tensor, out: Tensor) -> None:
-        """Replace paths that leave the range, from there on, by those of the step with one stage less."""
+        """Replace paths that leave the range, from there on, by bounded ones."""
         wild = self.wild(out)
         rows = wild[:, -1].nonzero()[:, 0]
         if len(rows):
-            maps = [Map(one.history, one.stages[:-1]) for one in self.maps]
-            simpler = dataclasses.replace(self, maps=maps).rollout(u0[rows], dw[rows])
+            bounded = dataclasses.replace(self, bounded=True).rollout(u0[rows], dw[rows])
             shape = (*wild[rows].shape, *(1,) * self.grid.dim)
-            out[rows] = torch.where(wild[rows].reshape(shape), simpler, out[rows])
+            out[rows] = torch.where(wild[rows].reshape(shape), bounded, out[rows])
 
     def _roll(self, u0: Tensor, dw: Tensor, out: Tensor, frames: int, draws: Draws | None = None) -> None:
         """Write one block of rolled-out paths into ``out``."""
         out[:, 0] = u0
-        history, most = self.maps[-1].history, CUT / RANGE * self.largest
+        history, bound = self.maps[-1].history, (1.0 if draws is None else CUT) / RANGE * self.largest
+        cut = self.bounded or draws is not None
         past = [self.grid.transform(u0)]
         noise: list[Tensor] = []
         for n in range(frames - 1):
@@ -161,8 +159,8 @@ class Stepper:
                 c = c + draws(n, past[0], c)
             c *= (self.envelope / c.abs().clamp_min(1e-300)).clamp(max=1.0)
             out[:, n + 1] = self.grid.inverse(c)
-            if draws is not None and bool((out[:, n + 1].abs() > most).any()):
-                out[:, n + 1].clamp_(-most, most)
+            if cut and bool((out[:, n + 1].abs() > bound).any()):
+                out[:, n + 1].clamp_(-bound, bound)
                 c = self.grid.transform(out[:, n + 1])
             past = [c, *past[:history]]
 
