@@ -191,6 +191,10 @@ def test_members_of_a_law_are_drawn_written_and_scored(tmp_path, monkeypatch, ca
     assert call("evaluate", "m.npy", "--truth", data, "--run", folder, "--json") == 0
     _, found = scores(capsys)
     assert {"energy_score", "crps", "coverage_90"} <= set(found)
+    assert call("evaluate", "m.npy", "--truth", data, "--part", "test", "--json") == 0  # without a run: the same law
+    assert scores(capsys)[1] == found and "energy_distance" in found
+    assert call("evaluate", "m.npy", "--truth", data) == 2
+    assert "members of a law (N m T X..); they are scored for a part" in capsys.readouterr().err
     assert call("evaluate", folder, "--metrics", "crps,rel_l2", "--json") == 0
     assert list(scores(capsys)[1]) == ["crps", "rel_l2"]
     other = sb.generate(eq, n=40, seed=1, seen=2, members=8, out="data")

@@ -23,7 +23,11 @@ GROUPS = ("paper", "default", "all")
 
 def evaluate(
     prediction: Annotated[
-        Path, typer.Argument(help="A run's folder, or predicted u: .npy or .npz (N T X..), or a native dataset file.")
+        Path,
+        typer.Argument(
+            help="A run's folder, or predicted u: .npy or .npz (N T X..), with --part or --run also members of a law "
+            "(N m T X..), or a native dataset file."
+        ),
     ],
     truth: Annotated[
         Path | None, typer.Option(help="The dataset file with the true u; for a run: a dataset to test it on.")
@@ -96,6 +100,11 @@ def _of_prediction(
 
     dataset = open_dataset(truth)
     predicted, true = read_prediction(prediction, dataset, rows, has_t0=not no_t0)
+    if predicted.ndim == true.ndim + 1:
+        raise UserError(
+            f"{prediction} has the shape {tuple(predicted.shape)}, members of a law (N m T X..); they are scored for a "
+            f"part of the data: --part test, or --run RUN"
+        )
     if predicted.ndim == true.ndim and len(predicted) != len(true):
         raise UserError(
             f"{prediction} has {len(predicted)} samples and {truth} {len(true)}; say which were predicted: the "
@@ -131,7 +140,7 @@ def _of_predicted_part(
     from spdebench.tasks import Part, Task
     from spdebench.tasks.split import PARTS
     from spdebench.training.held_out import describe, run_part
-    from spdebench.training.members import score_law
+    from spdebench.training.members import SEEN_NOISE, score_law
 
     dataset = open_dataset(truth)
     if file.suffix == ".parquet":
@@ -150,9 +159,11 @@ def _of_predicted_part(
         said = describe(part)
     array = read_array(file, 16 * part.u.numel())
     if array.ndim == 3 + part.grid.dim:
-        law = score_law(part, array)
-        assert law is not None
-        scores = law if isinstance(metrics, str) else replace(law, scores={name: law[name] for name in metrics})
+        if run is None and SEEN_NOISE in dataset.shapes:
+            part = part.showing(SEEN_NOISE)  # the true law is that given the seen noise of the file
+        found = score_law(part, array)
+        assert found is not None
+        scores = found if isinstance(metrics, str) else replace(found, scores={name: found[name] for name in metrics})
     else:
         scores = score(array, part.u, part.grid, metrics=metrics, times=part.times)
     what = {"prediction": str(file), "run": run and run.name, "part": part.name, "n": len(part)}
