@@ -208,3 +208,12 @@ def test_members_of_a_law_are_drawn_written_and_scored(tmp_path, monkeypatch, ca
     assert call("predict", folder, data, "--members", "-1", "--out", "n.npy") == 2
     assert call("train", "nors", data, "seen=2", "loss=energy") == 2
     assert "'nors' are too costly; models that do: " in capsys.readouterr().err
+
+
+def test_infinite_scores_are_explained(data, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    u = np.array(sb.open_dataset(data).u)
+    u[3, 5, 2] = np.nan
+    np.save("nan.npy", u)
+    assert call("evaluate", "nan.npy", "--truth", data, "--metrics", "rel_l2") == 0
+    assert "NaN or infinite values in 1 of 40 samples" in capsys.readouterr().out

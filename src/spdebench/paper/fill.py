@@ -10,6 +10,7 @@ from functools import cache
 import numpy as np
 
 from spdebench.data import DatasetSpec
+from spdebench.data.blocks import SPLIT_SEED
 from spdebench.errors import one_line
 from spdebench.paper.base import Cell, Edition, Table, dataset_of, third_party_models
 from spdebench.paper.layout import NOTES
@@ -30,6 +31,7 @@ from spdebench.records.summary import (
     ratio,
 )
 from spdebench.registry import command
+from spdebench.tasks.split import BLOCKS
 from spdebench.training.solver_row import SOLVER, floor_of
 
 Place = tuple[str, str]
@@ -173,6 +175,11 @@ class Filled:
         return list(dict.fromkeys(e.cell.column for e in self.entries))
 
     @property
+    def has_published(self) -> bool:
+        """Whether any cell has a published number."""
+        return _has_published(self.entries)
+
+    @property
     def done(self) -> int:
         """Cells with at least one seed."""
         return sum(1 for e in self.entries if e.values)
@@ -218,8 +225,18 @@ def _notes(table: Table, entries: tuple[Entry, ...]) -> tuple[str, ...]:
         return table.notes
     samples = statistics.mode(d["n"] for e in entries for run in e.cell.runs[:1] for d in run.datasets)
     rows = {"", *(e.cell.row for e in entries)}
-    own = (note.format(samples=samples) if not row else note for row, note in NOTES.items() if row in rows)
+    split = statistics.mode(run.task["split"] for e in entries for run in e.cell.runs[:1])
+    words = {
+        "samples": samples,
+        "split": "14:3:3 in blocks of 20" if split == BLOCKS else f"{split} by one permutation ({SPLIT_SEED})",
+        "paper": "; the paper's s.d. is over its five runs on the test set" if _has_published(entries) else "",
+    }
+    own = (note if row else note.format(**words) for row, note in NOTES.items() if row in rows)
     return (*table.notes, *_aliasing(entries), *own)
+
+
+def _has_published(entries: tuple[Entry, ...]) -> bool:
+    return any(e.cell.published is not None for e in entries)
 
 
 def _aliasing(entries: tuple[Entry, ...]) -> tuple[str, ...]:

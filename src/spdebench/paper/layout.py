@@ -41,9 +41,8 @@ MORE_ACCURATE = (
 """What the data are compared with in the row FINE_REFERENCE: edition converged, or that edition with more steps."""
 
 NOTES: Mapping[str, str] = {
-    "": "Data: {samples} samples of seed 0, split 70:15:15 by one permutation (3407), unless said otherwise. Ours: "
-    "mean ± s.d. over training seeds, their number in brackets; the paper's s.d. is over its five runs on the test "
-    "set.",
+    "": "Data: {samples} samples of seed 0, split {split}, unless said otherwise. Ours: mean ± s.d. over training "
+    "seeds, their number in brackets{paper}.",
     "trees": "mean: the mean of the training data. linear, trees: linear regression on the solution of the linear "
     "equation, or on its trees of height 2 (products and integrals), with the exact kernel of the equation.",
     f"trees{GENERATORS}": "generator's kernel (linear, trees, DLR-Net, NORS): the model uses the linear part of the "
