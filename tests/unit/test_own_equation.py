@@ -173,9 +173,7 @@ def mistaken(**methods: object) -> sb.Equation:
 
 
 MISTAKES = {
-    r"Mine.symbol must take \(self, grid, device\); it takes \(self, grid\)": {"symbol": lambda self, grid: None},
     r"Mine.symbol: it must return a tensor \(9,\); got a float": {"symbol": lambda self, grid, device="cpu": -1.0},
-    r"Mine.drift must take \(self, grid, device\); it takes \(self, u\)": {"drift": lambda self, u: u},
     r"Mine.drift must return a function of u, .*; got a Tensor of shape \(16,\)": {
         "drift": lambda self, grid, device="cpu": grid.coordinates(0, device)
     },

@@ -1,4 +1,4 @@
-"""Whether the methods of an equation of a user's own take and return what the schemes need, told in one line.
+"""Whether the methods of an equation of a user's own return what the schemes need, told in one line.
 
 symbol(grid, device): L(k) for each coefficient      drift(grid, device): the map u -> F(u)
 diffusion(u): G(u) at the points                     initial(grid, seed, samples, device): u_0 at the points
@@ -6,7 +6,6 @@ diffusion(u): G(u) at the points                     initial(grid, seed, samples
 
 from __future__ import annotations
 
-import inspect
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -26,9 +25,9 @@ def check_methods(equation: Equation, grid: Grid, device: torch.device | str = "
     """Try the methods of an equation that is not of this package; raise `UserError` if the schemes cannot use one."""
     if type(equation).__module__.startswith("spdebench."):
         return
-    _check_tensor(equation, "symbol", _called(equation, "symbol", grid, device), grid.spectral_shape)
+    _check_tensor(equation, "symbol", equation.symbol(grid, device), grid.spectral_shape)
     batch = (len(SAMPLES), *grid.points)
-    u = _called(equation, "initial", grid, 0, SAMPLES, device)
+    u = equation.initial(grid, 0, SAMPLES, device)
     _check_tensor(equation, "initial", u, batch)
     if u.dtype != torch.float64:
         raise UserError(
@@ -38,7 +37,7 @@ def check_methods(equation: Equation, grid: Grid, device: torch.device | str = "
     c = grid.transform(u)
     for name, values in (("drift", u), ("nonlinear", c)):
         if _defined(equation, name):
-            found = _called(equation, name, grid, device)
+            found = getattr(equation, name)(grid, device)
             if not callable(found):
                 raise UserError(
                     f"{_method(equation, name)} must return a function of u, such as lambda u: -u**3; got "
@@ -46,7 +45,7 @@ def check_methods(equation: Equation, grid: Grid, device: torch.device | str = "
                 )
             _check_tensor(equation, name, found(values.clone()), tuple(values.shape), "the function that it returns")
     if equation.multiplicative:
-        _check_tensor(equation, "diffusion", _called(equation, "diffusion", u.clone()), batch)
+        _check_tensor(equation, "diffusion", equation.diffusion(u.clone()), batch)
 
 
 def _defined(equation: Equation, name: str) -> bool:
@@ -54,20 +53,6 @@ def _defined(equation: Equation, name: str) -> bool:
     from spdebench.equations.base import Equation
 
     return getattr(type(equation), name) is not getattr(Equation, name)
-
-
-def _called(equation: Equation, name: str, *arguments: Any) -> Any:
-    """The value of a method; arguments that it does not take are refused with those that it must take."""
-    from spdebench.equations.base import Equation
-
-    method = getattr(equation, name)
-    try:
-        inspect.signature(method).bind(*arguments)
-    except TypeError:
-        wanted = ", ".join(inspect.signature(getattr(Equation, name)).parameters)
-        given = ", ".join(inspect.signature(getattr(type(equation), name)).parameters)
-        raise UserError(f"{_method(equation, name)} must take ({wanted}); it takes ({given})") from None
-    return method(*arguments)
 
 
 def _check_tensor(equation: Equation, name: str, found: Any, shape: tuple[int, ...], what: str = "it") -> None:
