@@ -141,15 +141,14 @@ def _signature(function: Any) -> str:
 
 def _check_methods(what: str, cls: type) -> None:
     """Refuse a method of a user's class that cannot be called as the method of this package that it replaces."""
+    ours = [base for base in cls.__mro__ if base.__module__.startswith("spdebench.")]
     for method, own in vars(cls).items():
-        above = next((vars(base)[method] for base in cls.__mro__[1:] if method in vars(base)), None)
+        above = next((vars(base)[method] for base in ours if method in vars(base)), None)
         special = method.startswith("__") and method != "__init__"
         if special or not inspect.isfunction(own) or not inspect.isfunction(above):
             continue
         wanted = inspect.signature(above).parameters.values()
-        if not above.__module__.startswith("spdebench.") or any(
-            p.kind in (p.VAR_POSITIONAL, p.VAR_KEYWORD) for p in wanted
-        ):
+        if any(p.kind in (p.VAR_POSITIONAL, p.VAR_KEYWORD) for p in wanted):
             continue
         named = {p.name: None for p in wanted if p.kind == p.KEYWORD_ONLY}
         try:

@@ -86,7 +86,9 @@ def test_a_method_that_takes_other_arguments_is_named_with_those_it_must_take():
         class M3(Scaled, name="m3"):
             def __init__(self, config): ...
 
-    with pytest.raises(sb.UserError, match=r"K2.measure must take \(self, pair, samples\); it takes \(self, pair\)"):
+            def forward(self, features): ...
+
+    with pytest.raises(sb.UserError, match=r"K2.measure must take \(self, pair, samples\); it takes \(self, pair"):
 
         class K2(sb.Metric, name="k2"):
             def measure(self, pair): ...
