@@ -139,6 +139,27 @@ def _signature(function: Any) -> str:
     return re.sub(r"(: |-> )'([^']*)'", r"\1\2", str(inspect.signature(function)))
 
 
+def _check_methods(what: str, cls: type) -> None:
+    """Refuse a method of a user's class that cannot be called as the method of this package that it replaces."""
+    ours = [base for base in cls.__mro__ if base.__module__.startswith("spdebench.")]
+    for method, own in vars(cls).items():
+        above = next((vars(base)[method] for base in ours if method in vars(base)), None)
+        special = method.startswith("__") and method != "__init__"
+        if special or not inspect.isfunction(own) or not inspect.isfunction(above):
+            continue
+        wanted = inspect.signature(above).parameters.values()
+        if any(p.kind in (p.VAR_POSITIONAL, p.VAR_KEYWORD) for p in wanted):
+            continue
+        named = {p.name: None for p in wanted if p.kind == p.KEYWORD_ONLY}
+        try:
+            inspect.signature(own).bind(*(None for p in wanted if p.name not in named), **named)
+        except TypeError:
+            names = (", ".join(inspect.signature(each).parameters) for each in (above, own))
+            raise UserError(
+                "{}: {}.{} must take ({}); it takes ({})".format(what, cls.__name__, method, *names)
+            ) from None
+
+
 class Declarations(Generic[T]):
     """Things of one kind by name. ``builtin`` declares those of this package; other packages declare theirs as entry
     points of the group ``spdebench.<plural>``."""
@@ -157,6 +178,8 @@ class Declarations(Generic[T]):
             if getattr(known, "__isabstractmethod__", False):
                 where = f"class {getattr(item, '__name__', '')}"
                 raise UserError(f"{self.kind} '{name}': {where} has no method {method}{_signature(known)}")
+        if isinstance(item, type) and not item.__module__.startswith("spdebench."):
+            _check_methods(f"{self.kind} '{name}'", item)
         old = self._items.get(name)
         if old is not None and _origin(old) != _origin(item):
             raise UserError(f"{self.kind} '{name}' is declared twice: by {old.__module__} and by {item.__module__}")

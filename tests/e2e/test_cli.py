@@ -324,3 +324,12 @@ def test_memory_is_bounded_by_the_chunk(tmp_path):
     done = subprocess.run([sys.executable, "-c", MEASURED, *words], capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     assert int(done.stderr.splitlines()[-1]) < 1 << 30
+
+
+def test_out_is_a_folder_and_not_the_name_of_a_file(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    data = sb.generate(sb.equation("phi41", points=16, truncation=8, frames=4, steps=4), n=4, out="data")
+    for words in (["generate", "phi41", "-n", "2"], ["data", "export", data], ["data", "import", data]):
+        assert call(*words, "--out", "flat.parquet") == 2
+        assert "--out is a folder" in capsys.readouterr().err
+    assert not Path("flat.parquet").exists()

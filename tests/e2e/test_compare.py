@@ -22,10 +22,20 @@ def runs(tmp_path_factory):
     return {name: str(run.path) for name, run in {**found, "other": other}.items()}
 
 
+def within(score):
+    return score.interval.low <= score.value <= score.interval.high
+
+
 def test_text_figure_and_json(runs, tmp_path, capsys):
     assert call("compare", runs["mean"], runs["linear"], "--figure", tmp_path / "c.svg") == 0
     out = capsys.readouterr().out
     assert "2 runs on 9 test samples of phi41-xi-periodic" in out and "paired tests on rel_l2" in out
+    rows = {line.split()[0]: line for line in out.splitlines() if " [" in line}
+    outside = [
+        name for name, score in sb.open_run(runs["linear"]).scores.scores.items() if name in rows and score.interval
+    ]
+    outside = [name for name in outside if not within(sb.open_run(runs["linear"]).scores[name])]
+    assert outside and f"linear: {', '.join(outside)}: the interval is corrected for a bias" in out
     assert (tmp_path / "c.svg").read_text().lstrip().startswith("<?xml")
     assert call("compare", runs["mean"], runs["linear"], "--metric", "w12", "--json") == 0
     found = json.loads(capsys.readouterr().out)

@@ -191,8 +191,10 @@ def test_members_of_a_law_are_drawn_written_and_scored(tmp_path, monkeypatch, ca
     assert call("evaluate", "m.npy", "--truth", data, "--run", folder, "--json") == 0
     _, found = scores(capsys)
     assert {"energy_score", "crps", "coverage_90", "std_error"} <= set(found)
-    assert call("evaluate", "m.npy", "--truth", data, "--part", "test", "--json") == 0  # members of other code
-    assert scores(capsys)[1] == found
+    assert call("evaluate", "m.npy", "--truth", data, "--part", "test", "--json") == 0  # without a run: the same law
+    assert scores(capsys)[1] == found and "energy_distance" in found
+    assert call("evaluate", "m.npy", "--truth", data) == 2
+    assert "members of a law (N m T X..); they are scored for a part" in capsys.readouterr().err
     assert call("evaluate", folder, "--metrics", "crps,rel_l2", "--json") == 0
     assert list(scores(capsys)[1]) == ["crps", "rel_l2"]
     other = sb.generate(eq, n=40, seed=1, seen=2, members=8, out="data")
@@ -206,3 +208,12 @@ def test_members_of_a_law_are_drawn_written_and_scored(tmp_path, monkeypatch, ca
     assert call("predict", folder, data, "--members", "-1", "--out", "n.npy") == 2
     assert call("train", "nors", data, "seen=2", "loss=energy") == 2
     assert "'nors' are too costly; models that do: " in capsys.readouterr().err
+
+
+def test_infinite_scores_are_explained(data, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    u = np.array(sb.open_dataset(data).u)
+    u[3, 5, 2] = np.nan
+    np.save("nan.npy", u)
+    assert call("evaluate", "nan.npy", "--truth", data, "--metrics", "rel_l2") == 0
+    assert "NaN or infinite values in 1 of 40 samples" in capsys.readouterr().out

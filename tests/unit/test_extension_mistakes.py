@@ -52,6 +52,57 @@ def test_a_missing_method_is_named_with_its_signature():
             pass
 
 
+def test_a_method_that_takes_other_arguments_is_named_with_those_it_must_take():
+    """Otherwise it would end in a traceback, at the place where the package calls it."""
+    with pytest.raises(
+        sb.UserError, match=r"equation 'e2': E2.symbol must take \(self, grid, device\); it takes \(self, g"
+    ):
+
+        class E2(sb.Equation, name="e2"):
+            def symbol(self, grid): ...
+
+            def initial(self, grid, seed, samples, device="cpu"): ...
+
+    with pytest.raises(sb.UserError, match=r"'e3': E3.drift must take \(self, grid, device\); it takes \(self, u\)"):
+
+        class E3(sb.Equation, name="e3"):
+            def symbol(self, grid, device="cpu"): ...
+
+            def initial(self, grid, seed, samples, device="cpu"): ...
+
+            def drift(self, u): ...
+
+    with pytest.raises(
+        sb.UserError, match=r"model 'm2': M2.forward must take \(self, features\); it takes \(self, u0, w\)"
+    ):
+
+        class M2(sb.OperatorModel, name="m2"):
+            def prepare(self, batch): ...
+
+            def forward(self, u0, w): ...
+
+    with pytest.raises(sb.UserError, match=r"M3.__init__ must take \(self, setting, config\); it takes \(self, config"):
+
+        class M3(Scaled, name="m3"):
+            def __init__(self, config): ...
+
+            def forward(self, features): ...
+
+    with pytest.raises(sb.UserError, match=r"K2.measure must take \(self, pair, samples\); it takes \(self, pair"):
+
+        class K2(sb.Metric, name="k2"):
+            def measure(self, pair): ...
+
+
+def test_a_prediction_without_a_gradient_is_one_line(data, tmp_path):
+    class Constant(Scaled, name="constant"):
+        def forward(self, features):
+            return features["dw"]
+
+    with pytest.raises(sb.UserError, match="does not depend on parameters of the model"):
+        sb.train("constant", data, out=tmp_path, epochs=1, progress=False)
+
+
 class Scaled(sb.OperatorModel):
     """w dW, with a mistake in the shape that subclasses make."""
 

@@ -177,3 +177,71 @@ def test_a_refused_pair_writes_no_data(tmp_path: Path, monkeypatch: pytest.Monke
     with pytest.raises(sb.UserError, match=line):
         sb.generate(eq, n=4, out=tmp_path)
     assert not list(tmp_path.rglob("*.parquet"))
+
+
+# --- mistakes -----------------------------------------------------------------------------------------------------
+def mistaken(**methods: object) -> sb.Equation:
+    """The equation with two methods, some of them replaced by mistaken ones."""
+    return type("Mine", (Heat,), methods)(**SMALL)
+
+
+MISTAKES = {
+    r"Mine.symbol: it must return a tensor \(9,\); got a float": {"symbol": lambda self, grid, device="cpu": -1.0},
+    r"Mine.drift must return a function of u, .*; got a Tensor of shape \(16,\)": {
+        "drift": lambda self, grid, device="cpu": grid.coordinates(0, device)
+    },
+    r"Mine.drift: the function that it returns must return a tensor \(2, 16\); got a ndarray": {
+        "drift": lambda self, grid, device="cpu": lambda u: u.numpy()
+    },
+    r"Mine.initial must return float64, .*; got torch.float32": {
+        "initial": lambda self, grid, seed, samples, device="cpu": torch.ones(len(samples), *grid.points)
+    },
+    r"Mine.initial: it must return a tensor \(2, 16\); got a Tensor of shape \(16,\)": {
+        "initial": lambda self, grid, seed, samples, device="cpu": grid.coordinates(0, device)
+    },
+    r"Mine.diffusion: it must return a tensor \(2, 16\); got a function": {
+        "multiplicative": True,
+        "diffusion": lambda self, grid, device="cpu": lambda u: u,
+    },
+    r"Mine.diffusion: it must return a tensor \(2, 16\); got a Tensor of shape \(\)": {
+        "multiplicative": True,
+        "diffusion": lambda self, u: u.sum(),
+    },
+}
+
+
+@pytest.mark.parametrize("line", MISTAKES)
+def test_a_mistaken_method_is_told_in_one_line(line: str) -> None:
+    with pytest.raises(sb.UserError, match=f"equation 'two-methods': {line}"):
+        sb.simulate(mistaken(**MISTAKES[line]), 0, range(4))
+
+
+def test_a_field_without_a_type_is_refused() -> None:
+    """A dataclass would ignore the value and solve with the sigma of the class above."""
+    with pytest.raises(
+        sb.UserError, match=r"class Quiet sets the field sigma without a type.*write sigma: float = 0.2"
+    ):
+
+        class Quiet(Heat, name="quiet"):
+            sigma = 0.2
+
+    assert "quiet" not in sb.EQUATIONS
+
+
+def test_multiplicative_noise_without_a_sense_is_cautioned() -> None:
+    """The editions of such an equation do not converge to each other as the noise interval becomes shorter."""
+
+    class Parabolic(Heat):
+        multiplicative = True
+
+    assert "edition paper solves sigma G(u) dW in Ito's sense" in Parabolic(**SMALL).caution()
+    assert not Heat(**SMALL).caution()
+    for name in ("wave", "heat", "allen_cahn"):
+        assert "edition paper solves" not in sb.equation(name).caution()
+
+    def distance(n: int) -> float:
+        fields = {"points": 16, "truncation": 4, "frames": n, "steps": n, "sigma": 2.0}
+        paper, fine = (sb.simulate(Parabolic(edition=e, **fields), 0, range(8)).u for e in ("paper", "converged"))
+        return float((paper - fine)[:, -1].norm() / fine[:, -1].norm())
+
+    assert distance(256) > 0.2

@@ -40,6 +40,8 @@ def compare(
         return
     typer.echo(f"{found.overview()[0]}")
     print_table(found.rows())
+    for line in found.remarks():
+        typer.echo(line)
     typer.echo(f"\npaired tests on {metric}, p-values after Holm's correction")
     print_table(found.test_rows())
     again = " ".join(["compare", *runs, "--figure compare.png"])

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from spdebench.cli.output import Device, Json, in_a_folder, print_json, print_table, size
+from spdebench.cli.output import Device, Json, a_folder, in_a_folder, print_json, print_table, size
 from spdebench.errors import Damaged, UserError, one_line
 from spdebench.files import write_text
 from spdebench.registry import changed_source, command
@@ -181,7 +181,7 @@ def card(
 @app.command("import")
 def import_(
     source: Annotated[Path, typer.Argument(help="A file of the authors' published flat layout.")],
-    out: Annotated[Path, typer.Option(help="Folder for the native file.")] = Path("data"),
+    out: Annotated[Path, typer.Option(callback=a_folder, help="Folder for the native file.")] = Path("data"),
     variant: Annotated[str, typer.Option(help="auto, 1d, kdv, phi42 or ns.")] = "auto",
 ) -> None:
     """Convert a published flat Parquet file into a native one."""
@@ -194,7 +194,7 @@ def import_(
 @app.command()
 def export(
     file: File,
-    out: Annotated[Path, typer.Option(help="Folder for the flat file.")] = Path("data"),
+    out: Annotated[Path, typer.Option(callback=a_folder, help="Folder for the flat file.")] = Path("data"),
     name: Annotated[str | None, typer.Option(help="File name instead of {SPDE}-{task}-{J}-{n}.parquet.")] = None,
 ) -> None:
     """Write a dataset in the authors' published flat layout."""
@@ -210,7 +210,7 @@ def get(
     name: Annotated[str, typer.Argument(help="A file of the repository, with or without .parquet.")],
     repo: Repo = "",
     revision: Revision = "main",
-    out: Annotated[Path, typer.Option(help="Folder for the file.")] = Path("data"),
+    out: Annotated[Path, typer.Option(callback=a_folder, help="Folder for the file.")] = Path("data"),
 ) -> None:
     """Download a file from the hub and check it.
 

@@ -23,7 +23,11 @@ GROUPS = ("paper", "default", "all")
 
 def evaluate(
     prediction: Annotated[
-        Path, typer.Argument(help="A run's folder, or predicted u: .npy or .npz (N T X..), or a native dataset file.")
+        Path,
+        typer.Argument(
+            help="A run's folder, or predicted u: .npy or .npz (N T X..), with --part or --run also members of a law "
+            "(N m T X..), or a native dataset file."
+        ),
     ],
     truth: Annotated[
         Path | None, typer.Option(help="The dataset file with the true u; for a run: a dataset to test it on.")
@@ -96,6 +100,11 @@ def _of_prediction(
 
     dataset = open_dataset(truth)
     predicted, true = read_prediction(prediction, dataset, rows, has_t0=not no_t0)
+    if predicted.ndim == true.ndim + 1:
+        raise UserError(
+            f"{prediction} has the shape {tuple(predicted.shape)}, members of a law (N m T X..); they are scored for a "
+            f"part of the data: --part test, or --run RUN"
+        )
     if predicted.ndim == true.ndim and len(predicted) != len(true):
         raise UserError(
             f"{prediction} has {len(predicted)} samples and {truth} {len(true)}; say which were predicted: the "
@@ -118,7 +127,7 @@ def _of_prediction(
         ).rows()
     start, stop = parse_rows(rows, len(dataset))
     what = {"prediction": str(prediction), "part": f"rows {start}:{stop}", "n": stop - start}
-    _print(what, f"rows {start}:{stop} of {truth}", _rows(scores), scores.skipped, js, table)
+    _print(what, f"rows {start}:{stop} of {truth}", _rows(scores), scores.skipped, scores.remarks(), js, table)
 
 
 def _of_predicted_part(
@@ -157,7 +166,7 @@ def _of_predicted_part(
     else:
         scores = score(array, part.u, part.grid, metrics=metrics, times=part.times)
     what = {"prediction": str(file), "run": run and run.name, "part": part.name, "n": len(part)}
-    _print(what, said, _rows(scores), scores.skipped, js)
+    _print(what, said, _rows(scores), scores.skipped, scores.remarks(), js)
 
 
 # --- a run --------------------------------------------------------------------------------------------------------
@@ -175,6 +184,7 @@ def _of_run(
     from spdebench.metrics import LAW_METRICS
     from spdebench.metrics import evaluate as score
     from spdebench.metrics.evaluate import DEFAULT
+    from spdebench.metrics.scores import bias_note
     from spdebench.tasks.split import LEAST_SCORED
     from spdebench.training import score_on
     from spdebench.training.held_out import describe, own_test_part, run_part
@@ -228,7 +238,8 @@ def _of_run(
             reason = known.skipped.get(name, reason)
             raise UserError(f"{run.name} has no score '{name}': {reason}")
     what = {"run": run.name, "part": part.name if part else "test", "n": len(part or range(known.counts["samples"]))}
-    _print(what, text, [found[m] for m in wanted if m in found], skipped, js)
+    shown = [found[m] for m in wanted if m in found]
+    _print(what, text, shown, skipped, bias_note(shown), js)
     shifts = [each for each in run.record.shifts if each != label]
     if shifts and not js:
         typer.echo(one_line(f"also scored on: {', '.join(shifts)} (in {run.file('record.json')})"))
@@ -254,18 +265,17 @@ def _print(
     text: str,
     rows: Sequence[dict[str, Any]],
     skipped: Mapping[str, str],
+    remarks: Sequence[str],
     as_json: bool,
     floors: Sequence[dict[str, Any]] | None = None,
 ) -> None:
     """The one layout of scores: which samples, one line per metric, metrics that do not apply, reference values."""
-    from spdebench.metrics.scores import bias_note
-
     if as_json:
         print_json({**what, "scores": rows, "skipped": skipped, **({"floors": floors} if floors else {})})
         return
     typer.echo(one_line(text))
     print_table(rows)
-    for line in bias_note(rows):
+    for line in remarks:
         typer.echo(line)
     for name, reason in skipped.items():
         typer.echo(one_line(f"not computed: {name} {reason}"))

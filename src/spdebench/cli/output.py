@@ -65,6 +65,13 @@ def in_a_folder(file: Path | None) -> Path | None:
     return file
 
 
+def a_folder(out: Path) -> Path:
+    """Check that a folder for data is not named like a file; used as the callback of an option."""
+    if out.suffix == ".parquet" and not out.is_dir():
+        raise UserError(f"--out is a folder, which gets a file with a name of its own; got the name of a file: {out}")
+    return out
+
+
 def print_json(value: Any) -> None:
     """Print one JSON document; numbers that are not finite become null."""
     typer.echo(json.dumps(_plain(value), indent=2, allow_nan=False))

@@ -14,6 +14,7 @@ from spdebench.metrics import LAW_METRICS
 from spdebench.models.step import StepModel
 from spdebench.models.step.report import residual_table, shifts_in_words, table
 from spdebench.records.summary import rough
+from spdebench.registry import command
 from spdebench.report.figures.coefficients import plot_coefficients
 from spdebench.report.style import save
 from spdebench.training import open_run
@@ -24,6 +25,7 @@ def show_run(path: str, as_json: bool, picture: Path | None) -> None:
     """Print the run's task, configuration and errors; for `step` also its plan and its coefficients, or draw them."""
     run = open_run(path)
     record = run.record
+    again = train_command(record)
     facts: dict[str, Any] = {
         "run": run.name,
         "model": run.spec.model,
@@ -34,7 +36,7 @@ def show_run(path: str, as_json: bool, picture: Path | None) -> None:
         **{name: record.value(name) for name in LAW_METRICS if name in record.scores},
         "parameters": record.real_parameters,
         "training": f"{rough(record.training_seconds)} s" if record.training_seconds else None,
-        "again": train_command(record),
+        "again": again and command(again.removeprefix("spdebench ")),
     }
     model = run.model
     rows, residual = [], []

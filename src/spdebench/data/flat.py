@@ -160,7 +160,8 @@ class Source:
     def __init__(self, path: Path) -> None:
         self.path = path
         if not path.is_file():
-            raise UserError(f"no such file: {path}")
+            folder = " is a folder; give one of its files" if path.is_dir() else ""
+            raise UserError(f"no such file: {path}{folder}")
         with self._reading():
             self._file = pq.ParquetFile(path, page_checksum_verification=True)
             self.columns = self._file.schema_arrow.names

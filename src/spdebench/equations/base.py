@@ -92,6 +92,7 @@ class Equation(ABC):
     def __init_subclass__(cls, name: str | None = None, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
         if name is not None:
+            _refuse_bare_fields(cls, name)
             cls.name = name
             cls.title = cls.title or name
             cls.formula = cls.formula or (cls.__doc__ or name).strip().partition("\n")[0]
@@ -279,7 +280,13 @@ class Equation(ABC):
 
     def caution(self) -> str:
         """A warning about the noise of this equation in one line, also shown on the card; empty if there is none."""
-        return ""
+        if not self.multiplicative or self.order == 2 or self.schemes != Equation.schemes:
+            return ""
+        return (
+            f"{self.name}: edition paper solves sigma G(u) dW in Ito's sense and edition converged in Stratonovich's, "
+            f"so the editions differ by the drift (sigma^2/2) q(x,x) G G' and not only by a discretisation error; "
+            f"derive the class from ItoStratonovich and add its correction to the drift (docs/add-an-equation.md)"
+        )
 
     # --- mathematics ----------------------------------------------------------------------------------------------
     @property
@@ -333,6 +340,22 @@ class Equation(ABC):
     def rule(self) -> Rule | None:
         """The terms of the equation as products of u and the noise; needed only by the models that build trees."""
         return None
+
+
+def _refuse_bare_fields(cls: type[Equation], name: str) -> None:
+    """Refuse a value of a field without a type: a dataclass ignores it and keeps the default of the class above."""
+    known = {each.name for above in cls.__mro__[1:] if above is not object for each in _fields_of(above)}
+    for key in sorted(known & vars(cls).keys() - vars(cls).get("__annotations__", {}).keys()):
+        value = vars(cls)[key]
+        if not isinstance(value, property):
+            raise UserError(
+                f"equation '{name}': class {cls.__name__} sets the field {key} without a type, which has no effect; "
+                f"write {key}: {type(value).__name__} = {value!r}"
+            )
+
+
+def _fields_of(cls: type) -> tuple[dataclasses.Field[Any], ...]:
+    return dataclasses.fields(cls) if dataclasses.is_dataclass(cls) else ()
 
 
 def equation(name: str, **values: Any) -> Equation:

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 import torch
 from torch import Tensor
 
+from spdebench.equations.methods import check_methods
 from spdebench.equations.propagators import Propagator
 from spdebench.errors import UserError
 from spdebench.grids import Grid
@@ -109,7 +110,9 @@ def _refusal(scheme: type[Scheme], equation: Equation, grid: Grid, lacking: list
 
 def make_scheme(equation: Equation, interval: float, device: torch.device | str = "cpu") -> Scheme:
     """The scheme that the equation names for its edition, for noise intervals of length ``interval``."""
-    return SCHEMES[equation.scheme](equation, equation.solving_grid, interval, device)
+    scheme = SCHEMES[equation.scheme]
+    check_methods(equation, equation.solving_grid, device)
+    return scheme(equation, equation.solving_grid, interval, device)
 
 
 def propagator_of(equation: Equation, purpose: str, instead: str) -> Propagator:

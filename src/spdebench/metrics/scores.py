@@ -136,7 +136,13 @@ class Scores(Displayed, Mapping[str, Score]):
         for row in self.rows():
             ends = "" if row["low"] is None else f"  [{row['low']:.4g}, {row['high']:.4g}]"
             lines.append(f"{row['metric']:<16} {row['value']:>11.4g}{ends}")
-        return "\n".join([*lines, *bias_note(self.rows())])
+        return "\n".join([*lines, *self.remarks()])
+
+    def remarks(self) -> list[str]:
+        """Lines to print below the values: why some are infinite, and which lie outside their intervals."""
+        bad, total = self.counts.get("nonfinite_samples", 0), self.counts.get("samples")
+        first = [f"the prediction has NaN or infinite values in {bad} of {total} samples, so scores are infinite"]
+        return [*(first if bad else []), *bias_note(self.rows())]
 
 
 def bias_note(rows: TableRows) -> list[str]:

@@ -173,6 +173,11 @@ class Filled:
         return list(dict.fromkeys(e.cell.column for e in self.entries))
 
     @property
+    def has_published(self) -> bool:
+        """Whether any cell has a published number."""
+        return _has_published(self.entries)
+
+    @property
     def done(self) -> int:
         """Cells with at least one seed."""
         return sum(1 for e in self.entries if e.values)
@@ -217,12 +222,16 @@ def _notes(table: Table, entries: tuple[Entry, ...]) -> tuple[str, ...]:
     if not entries:
         return table.notes
     first = [run for e in entries for run in e.cell.runs[:1]]
-    general = [PUBLISHED_NOTE if any(e.cell.published_keys for e in entries) else OURS_NOTE]
+    general = [PUBLISHED_NOTE if _has_published(entries) else OURS_NOTE]
     if any(run.task.get("split") == PAPER_TASK["split"] for run in first):
         samples = statistics.mode(d["n"] for run in first for d in run.datasets)
         general.insert(0, DATA_NOTE.format(samples=samples))
     rows = {e.cell.row for e in entries}
     return (*table.notes, *_aliasing(entries), *general, *(note for row, note in NOTES.items() if row in rows))
+
+
+def _has_published(entries: tuple[Entry, ...]) -> bool:
+    return any(e.cell.published is not None for e in entries)
 
 
 def _aliasing(entries: tuple[Entry, ...]) -> tuple[str, ...]:

@@ -11,14 +11,14 @@ from html import escape
 from spdebench.errors import one_line
 from spdebench.paper.fill import Filled, Group
 from spdebench.records.summary import count, number, probability
-from spdebench.report.numbers import heading, is_best, measured, multiple, problem_lines, published, remarks
+from spdebench.report.numbers import heading, is_best, measured, multiple, problem_lines, published, remarks, source
 
 
 # --- markdown -----------------------------------------------------------------------------------------------------
 def markdown(filled: Filled) -> str:
     """The table as Markdown: ours / published in each cell."""
-    source = md(filled.table.source)
-    out = [f"## {md(heading(filled))}", "", f"Paper: {source}. Each cell: ours (seeds) / published.", ""]
+    each = "ours (seeds) / published" if filled.has_published else "mean (seeds)"
+    out = [f"## {md(heading(filled))}", "", f"{_sentence(md(source(filled)))} Each cell: {each}.", ""]
     for group in filled.groups:
         out += [*([f"### {md(group.name)}", ""] if group.name else []), _markdown_group(filled, group), ""]
     out += [f"- {md(remark)}" + (f" {_code(command)}" if command else "") for remark, command in remarks(filled)]
@@ -83,6 +83,10 @@ def _code(command: str) -> str:
     return f"`{one_line(command).replace('`', ' ')}`"
 
 
+def _sentence(text: str) -> str:
+    return f"{text[:1].upper()}{text[1:]}."
+
+
 # --- latex --------------------------------------------------------------------------------------------------------
 _TEX = {
     "\\": r"\textbackslash{}",
@@ -110,7 +114,7 @@ def tex(value: str) -> str:
 
 
 def latex(filled: Filled) -> str:
-    """A table environment: one tabular per group, two columns (ours, published) per column of the table."""
+    """A table environment: one tabular per group; a column is two (ours, published) if any number is published."""
     out = [
         "% needs the packages booktabs and graphicx",
         r"\begin{table}",
@@ -120,7 +124,7 @@ def latex(filled: Filled) -> str:
     out.append(rf"\label{{tab:{re.sub(r'[^0-9A-Za-z.:-]', '-', filled.table.name)}}}")
     for group in filled.groups:
         out += _latex_group(filled, group)
-    notes = [tex(note) for note in filled.notes]
+    notes = [tex(remark) for remark, command in remarks(filled) if not command]
     if notes:
         out.append(r"\par\medskip\parbox{\linewidth}{\scriptsize " + r"\\ ".join(notes) + "}")
     return "\n".join([*out, r"\end{table}"]) + "\n"
@@ -128,28 +132,29 @@ def latex(filled: Filled) -> str:
 
 def _latex_group(filled: Filled, group: Group) -> list[str]:
     """One group as a tabular."""
-    wide = 2 * len(group.columns)
-    tops = [rf"\multicolumn{{2}}{{c}}{{{tex(c)}}}" for c in group.columns]
+    pairs = filled.has_published
+    wide = (2 if pairs else 1) * len(group.columns)
+    tops = [rf"\multicolumn{{2}}{{c}}{{{tex(c)}}}" if pairs else tex(c) for c in group.columns]
     out = [r"\par\medskip", rf"\resizebox{{\linewidth}}{{!}}{{\begin{{tabular}}{{lrr*{{{wide}}}{{l}}}}", r"\toprule"]
     if group.name:
         out += [rf"\multicolumn{{{3 + wide}}}{{l}}{{\textbf{{{tex(group.name)}}}}} \\", r"\midrule"]
     out += [" & ".join(["model", "params", "ms", *tops]) + r" \\"]
-    out += [" & ".join(["", "", "", *["ours", "paper"] * len(group.columns)]) + r" \\", r"\midrule"]
+    out += [" & ".join(["", "", "", *["ours", "paper"] * len(group.columns)]) + r" \\"] if pairs else []
+    out += [r"\midrule"]
     for row in group.rows:
         ms = group.inference_ms(row)
         cells = [tex(row), count(group.parameters(row)), "" if ms is None else number(ms)]
         for column in group.columns:
             entry = group.entries.get((row, column))
             ours = "" if entry is None else tex(measured(entry))
-            marked = rf"\textbf{{{ours}}}" if is_best(filled, group, row, column) else ours
-            cells += [marked, "" if entry is None else tex(published(entry))]
+            cells.append(rf"\textbf{{{ours}}}" if is_best(filled, group, row, column) else ours)
+            cells += ["" if entry is None else tex(published(entry))] if pairs else []
         out.append(" & ".join(cells) + r" \\")
     numbers = problem_lines(group)
     out += [r"\midrule"] if numbers else []
     for name, texts in numbers:
-        out.append(
-            " & ".join([rf"\emph{{{name}}}", "", "", *(word for text in texts for word in (tex(text), ""))]) + r" \\"
-        )
+        words = [word for text in texts for word in ((tex(text), "") if pairs else (tex(text),))]
+        out.append(" & ".join([rf"\emph{{{name}}}", "", "", *words]) + r" \\")
     return [*out, r"\bottomrule", r"\end{tabular}}"]
 
 
@@ -157,7 +162,7 @@ def _latex_group(filled: Filled, group: Group) -> list[str]:
 def html(filled: Filled) -> str:
     """A section of HTML with one table per group; ``data-sort`` is the value by which a column is sorted."""
     out = [f'<section class="result" id="{escape(filled.table.name)}">', f"<h2>{escape(heading(filled))}</h2>"]
-    out.append(f'<p class="source">Paper: <code>{escape(filled.table.source)}</code></p>')
+    out.append(f'<p class="source">{escape(_sentence(source(filled)))}</p>')
     for group in filled.groups:
         out += _html_group(filled, group)
     out.append('<ul class="notes">')

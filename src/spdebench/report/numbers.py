@@ -9,6 +9,9 @@ from collections.abc import Iterable
 from spdebench.paper.fill import ColumnNumbers, Entry, Filled, Group
 from spdebench.records.summary import MAIN, MISSING, mean_and_std, number, one_digit, rough
 
+NOT_IN_THE_PAPER = "not in the paper"
+"""The source of a table without published numbers."""
+
 
 def measured(entry: Entry) -> str:
     """Our number: mean±s.d. (number of seeds)."""
@@ -45,6 +48,11 @@ def heading(filled: Filled) -> str:
     """The title of a table, with its edition if that is not the paper's."""
     edition = "" if filled.edition == "paper" or filled.table.edition else f", edition {filled.edition}"
     return f"{filled.table.title}{edition}"
+
+
+def source(filled: Filled) -> str:
+    """Where the published numbers of a table are from."""
+    return filled.table.source if filled.table.source == NOT_IN_THE_PAPER else f"paper: {filled.table.source}"
 
 
 def remarks(filled: Filled) -> list[tuple[str, str]]:

@@ -236,6 +236,10 @@ def set_log_limits(axes: Axes, values: np.ndarray, decades: float) -> None:
         axes.set_ylim(0.3 * float(values[values > top * 10.0**-decades].min()), 3 * top)
 
 
+MOST_DECADES = 5
+"""The most powers of ten that are written side by side below an axis."""
+
+
 def log_axis(axes: Axes, which: Literal["x", "y"], values: Sequence[float]) -> None:
     """Make an axis logarithmic, with plain numbers on it, if all values are positive."""
     from matplotlib.ticker import FuncFormatter, LogLocator, NullLocator
@@ -245,7 +249,9 @@ def log_axis(axes: Axes, which: Literal["x", "y"], values: Sequence[float]) -> N
     (axes.set_xscale if which == "x" else axes.set_yscale)("log")
     decades = math.log10(max(values) / min(values))
     axis = axes.xaxis if which == "x" else axes.yaxis
-    axis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0) if decades < 1.3 else (1.0, 3.0) if decades < 3 else (1.0,)))
+    steps = (1.0, 2.0, 5.0) if decades < 1.3 else (1.0, 3.0) if decades < 3 else (1.0,)
+    most = {"numticks": MOST_DECADES} if which == "x" and decades > MOST_DECADES else {}
+    axis.set_major_locator(LogLocator(subs=steps, **most))
     axis.set_minor_locator(NullLocator())
     axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
 

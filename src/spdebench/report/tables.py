@@ -14,7 +14,7 @@ from spdebench.errors import one_line, unknown
 from spdebench.paper.fill import Filled, Group
 from spdebench.records.summary import count, number, probability
 from spdebench.report.markup import html, latex, markdown
-from spdebench.report.numbers import heading, is_best, measured, multiple, problem_lines, published, remarks
+from spdebench.report.numbers import heading, is_best, measured, multiple, problem_lines, published, remarks, source
 
 WIDTH = 120
 
@@ -29,7 +29,7 @@ def render(filled: Filled, format: str = "text") -> str:
 # --- text ---------------------------------------------------------------------------------------------------------
 def text(filled: Filled) -> str:
     """Plain columns in lines of at most 120 characters; further columns follow below."""
-    out = [heading(filled), f"paper: {filled.table.source}", ""]
+    out = [heading(filled), source(filled), ""]
     for group in filled.groups:
         out += [*([group.name] if group.name else []), *_text_group(filled, group), ""]
     for remark, command in remarks(filled):

@@ -24,6 +24,10 @@ from spdebench.tasks.split import BLOCKS, PARTS, Rows, RowsOfFile, rows_in, rows
 
 Source = Dataset | str | os.PathLike[str]
 
+COMPARED, SAME_U0 = 64, 1e-6
+"""Initial data of imported files: this many samples are compared, and differences relative to max |u0| up to this are
+rounding."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class TaskSpec:
@@ -160,7 +164,13 @@ class Task(Displayed):
 
     def _inputs(self) -> Inputs:
         """The inputs that follow from the data: u0 is an input if it varies."""
-        return "u0+xi" if any(e.task == "u0+xi" for e in self.equations) else "xi"
+        varies = any(e.task == "u0+xi" for e in self.equations) if self.equations else self._u0_varies()
+        return "u0+xi" if varies else "xi"
+
+    def _u0_varies(self) -> bool:
+        """Whether the first samples of imported data have different initial data."""
+        u0 = self.datasets[0].read("u0", 0, min(COMPARED, len(self.datasets[0])))
+        return bool((np.abs(u0 - u0[:1]) > SAME_U0 * np.abs(u0).max()).any())
 
     def _check(self) -> None:
         """Refuse inputs, frames, points or noise that the files do not have."""

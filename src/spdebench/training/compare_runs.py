@@ -16,7 +16,7 @@ from spdebench.errors import UserError, did_you_mean
 from spdebench.metrics import Scores
 from spdebench.metrics.bootstrap import Interval
 from spdebench.metrics.compare import Comparison, compare
-from spdebench.metrics.scores import Score
+from spdebench.metrics.scores import Score, bias_note
 from spdebench.records import Record, Records
 from spdebench.training.folder import is_run
 from spdebench.training.run import open_run
@@ -56,6 +56,12 @@ class RunComparison(Displayed):
                 for name in (self.metric, *shared)
             ),
         ]
+
+    def remarks(self) -> list[str]:
+        """A line about the scores of each run that lie outside their intervals."""
+        shown = {row[""] for row in self.rows()}
+        outside = {k: bias_note([r for r in s.rows() if r["metric"] in shown]) for k, s in self.scores.items()}
+        return [f"{label}: {line}" for label, lines in outside.items() for line in lines]
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values for JSON."""

@@ -15,7 +15,7 @@ from typing import Any, Protocol
 import torch
 from torch import Tensor, nn
 
-from spdebench.errors import first_line
+from spdebench.errors import UserError, first_line
 from spdebench.models.base import Features
 from spdebench.models.features import Prepared
 from spdebench.training.losses import Loss
@@ -120,6 +120,8 @@ class TrainingStep:
         with a.autocast():
             prediction = a.forward(features)
         loss = a.loss(prediction, target, scale)
+        if not loss.requires_grad:
+            raise UserError("the prediction does not depend on parameters of the model, so there is no gradient")
         loss.backward()
         if a.clip:
             torch.nn.utils.clip_grad_norm_(a.model.parameters(), a.clip)

@@ -12,17 +12,19 @@ from typing import Any
 
 import pytest
 
+import spdebench as sb
 from fake_records import EVIL, dataset, record, solver_record
 from html_check import Page, check_page, table, text
 from spdebench import spec
 from spdebench.challenge import submissions
 from spdebench.cli.main import main
+from spdebench.data import DatasetSpec
 from spdebench.errors import UserError
 from spdebench.records import Record
 from spdebench.records.store import add
 from spdebench.report.board import Leaderboard, listing, problems_of, rows_of, shown_runs, shown_submissions
 from spdebench.report.board.problems import LAW
-from spdebench.report.board.shown import pilots_of
+from spdebench.report.board.shown import ShownDataset, pilots_of
 from spdebench.report.board.submitted import identity_of
 from spdebench.report.site import build
 from spdebench.report.site.pages import _boards
@@ -254,3 +256,11 @@ def test_the_site_ranks_them_together_draws_the_floor_and_shows_the_cards(record
         assert words in seen
     assert table(card)[1][0][:4] == ["core: phi41", "1", "rel_l2", "0.0210±1e-3"]
     assert len(content) == 3 + 1 + len(records) + 3
+
+
+def test_the_command_of_a_dataset_makes_it_with_what_is_seen_of_its_noise():
+    eq = sb.equation("phi41", points=16, truncation=8, frames=4, steps=4, kappa=0.1)
+    for seen in (None, 0, 2):
+        identity = DatasetSpec(equation=eq, n=20, seed=1, seen=seen).to_dict()
+        shown = ShownDataset(identity).command
+        assert shown is not None and shown.endswith("--seed 1" + ("" if seen is None else f" --seen {seen}"))

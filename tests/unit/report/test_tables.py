@@ -139,6 +139,16 @@ def test_latex_compiles(filled, tmp_path):
     subprocess.run(["pdflatex", "-halt-on-error", "t.tex"], cwd=tmp_path, check=True, capture_output=True, timeout=600)
 
 
+def test_a_table_of_ones_own_speaks_of_no_paper():
+    """Without published numbers there is no column of them; the note states the split of the table's runs."""
+    wanted = want("gt", FIXED, "xi", group="", column="error", published=None, task={"split": "blocks"})
+    found = fill(Table(name="own", title="Own", source="not in the paper", wants=(wanted,)), {}, 1)
+    pages = {name: render(found, name) for name in ("text", "md", "latex", "html")}
+    assert all("paper:" not in page.lower() and "the paper's" not in page for page in pages.values())
+    assert "not in the paper" in pages["text"] and "split 14:3:3 in blocks of 20" in pages["text"]
+    assert r"\begin{tabular}{lrr*{1}{l}}" in pages["latex"] and "ours & paper" not in pages["latex"]
+
+
 def test_a_table_without_runs_names_the_command_that_draws_it():
     table = Table(name="t", title="A figure", source="fig:x", kind="figure", draw=("spdebench plot truncation phi41",))
     found = fill(table, {})

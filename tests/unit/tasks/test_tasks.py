@@ -7,6 +7,7 @@ import pytest
 import torch
 
 import spdebench as sb
+from spdebench.data.published import export_published, import_published
 from spdebench.engines import memory
 from spdebench.errors import UserError
 from spdebench.tasks import Setting, Task, TaskSpec, recommended, subsampling
@@ -144,3 +145,14 @@ def test_the_papers_settings():
 def test_every_entry_says_where_it_comes_from():
     for entry in (*_table()["setting"], *_table()["subsampling"]):
         assert entry["source"].startswith(("paper", "ours", "authors", "size from"))
+
+
+def test_the_task_of_imported_data_follows_from_their_initial_data(tmp_path):
+    """A model of the task xi -> u would not be given the u0 of these data, on which u depends."""
+    for kappa, inputs in ((0.0, "xi"), (0.1, "u0+xi")):
+        eq = sb.equation("phi41", points=16, truncation=8, frames=4, steps=4, kappa=kappa)
+        flat = export_published(sb.open_dataset(sb.generate(eq, n=6, out=tmp_path)), tmp_path / inputs)
+        data = import_published(flat, tmp_path / inputs)
+        assert Task(data).spec.inputs == inputs
+        assert Task(data, inputs="xi").spec.inputs == "xi"
+        assert Task(data, equation=eq).spec.inputs == inputs

@@ -120,6 +120,8 @@ class ShownDataset:
         numbers = ["-n", text(self.identity.get("n")), "--seed", text(self.identity.get("seed"))]
         if self.known is not None and self.identity.get("chunk") != DatasetSpec(equation=self.known, n=1).chunk:
             numbers += ["--chunk", text(self.identity.get("chunk"))]
+        if self.identity.get("seen") is not None:
+            numbers += ["--seen", text(self.identity["seen"])]
         return shlex.join(["spdebench", "generate", self.equation, *fields, *numbers])
 
 
