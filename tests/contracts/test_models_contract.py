@@ -155,7 +155,7 @@ def test_one_batch_can_be_learned(name, dim, inputs):
     _, batch, u = data(dim, inputs)
     first, second = (2e-3, 1e-2) if name == "deeponet" else (1e-2, 2e-3)
     best = float("inf")
-    quick = {"deeponet": (200, 2e-3), "gt": (300, 2e-2)}.get(name, (110, 1e-2))  # enough for most
+    quick = {"deeponet": (200, 2e-3), "gt": (300, 2e-2), "nrde": (500, 1e-2)}.get(name, (110, 1e-2))  # mostly enough
     lengths = (500,) if name in ("gt", "deeponet") else (150, 500)
     for steps, lr in (quick, *itertools.product(lengths, (first, second))):
         model = make(name, dim, inputs)
