@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import json
 import math
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -205,4 +204,4 @@ def dataset_of(values: Any) -> DatasetSpec:
 
 @functools.lru_cache(maxsize=4096)
 def _decoded(text: str, *registered: type) -> DatasetSpec:
-    return from_dict(json.loads(text))
+    return from_json(text)
