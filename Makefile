@@ -3,6 +3,8 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 export OMP_NUM_THREADS ?= 1
+# Compiled modules and rewritten tests are kept: the tests start about a hundred processes, each of which would compile them.
+unexport PYTHONDONTWRITEBYTECODE
 
 .PHONY: setup demo test pytest slowest test-slow test-gpu findings drills crash fuzz bench lint format docs release-check clean
 

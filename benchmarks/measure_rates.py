@@ -20,8 +20,8 @@ import torch
 
 from spdebench.campaign.effort import epoch_cost, training_part
 from spdebench.data import generate
+from spdebench.data.identity import dataset_of
 from spdebench.errors import UserError, without_aliasing_warning
-from spdebench.paper.base import dataset_of
 from spdebench.paper.catalogue import TABLES, table
 from spdebench.spec import canonical_json
 from spdebench.tasks import Task

@@ -105,7 +105,10 @@ def did_you_mean(name: str, choices: Iterable[str]) -> str:
     longer = [f"'{each}'" for each in known if len(name) > 3 and each.startswith(name)]
     if 1 < len(longer) < 9:
         return f"; did you mean {', '.join(longer[:-1])} or {longer[-1]}?"
-    near = difflib.get_close_matches(name, known, n=max(1, len(known)), cutoff=0.5)
+    # A ratio is at most 2 a / (a + b) for words of a < b letters. A damaged file may name a word of a million letters,
+    # which difflib would index although no name is near.
+    comparable = [each for each in known if len(name) <= 3 * len(each)]
+    near = difflib.get_close_matches(name, comparable, n=max(1, len(known)), cutoff=0.5) if comparable else []
     if near:
         ratios = [difflib.SequenceMatcher(None, each, name).ratio() for each in near]
         *first, last = sorted(f"'{each}'" for each, ratio in zip(near, ratios, strict=True) if ratio == max(ratios))

@@ -119,14 +119,14 @@ def test_half_precision_runs_and_is_near(name):
 
 def learned(model: OperatorModel, features: dict, u: torch.Tensor, lr: float, steps: int) -> float:
     """The least relative L2 that Adam reaches on one batch."""
-    optimiser = torch.optim.Adam(model.parameters(), lr=lr)
+    optimiser = torch.optim.Adam(model.parameters(), lr=lr, fused=True)
     schedule = torch.optim.lr_scheduler.OneCycleLR(optimiser, max_lr=lr, total_steps=steps)
     model.train()
     best = float("inf")
     for _ in range(steps):
         loss = relative(model(features), u).mean()
         best = min(best, float(loss.detach()))
-        if best < 0.045:
+        if best < 0.05:
             break
         optimiser.zero_grad()
         loss.backward()
@@ -155,8 +155,9 @@ def test_one_batch_can_be_learned(name, dim, inputs):
     _, batch, u = data(dim, inputs)
     first, second = (2e-3, 1e-2) if name == "deeponet" else (1e-2, 2e-3)
     best = float("inf")
-    lengths = (500,) if name in ("gt", "deeponet") else (150, 500)  # 150 steps are enough for most
-    for steps, lr in itertools.product(lengths, (first, second)):
+    quick = {"deeponet": (200, 2e-3), "gt": (300, 2e-2), "nrde": (500, 1e-2)}.get(name, (110, 1e-2))  # mostly enough
+    lengths = (500,) if name in ("gt", "deeponet") else (150, 500)
+    for steps, lr in (quick, *itertools.product(lengths, (first, second))):
         model = make(name, dim, inputs)
         best = learned(model, model.prepare(batch), u, lr, steps)
         if best < 0.05:
@@ -173,10 +174,10 @@ def test_two_runs_agree_and_a_saved_model_is_the_same(name, dim, inputs):
         model = make(name, dim, inputs)
         if model.trainable:
             optimiser = torch.optim.Adam(model.parameters(), lr=1e-3)
-            model.train()
+            features = model.train().prepare(batch)
             for _ in range(2):
                 optimiser.zero_grad()
-                relative(model(model.prepare(batch)), u).mean().backward()
+                relative(model(features), u).mean().backward()
                 optimiser.step()
         states.append((model, model.predict(batch)))
     assert torch.equal(states[0][1], states[1][1])

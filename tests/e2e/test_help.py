@@ -5,6 +5,8 @@ from __future__ import annotations
 import subprocess
 import sys
 
+from command_line import call
+
 VERBS = ("list", "show", "generate", "data", "train", "evaluate", "predict", "sweep", "table", "status", "plot")
 HEAVY = ("torch", "numpy", "scipy", "pandas", "pyarrow", "matplotlib")
 
@@ -25,19 +27,14 @@ print("slow:", *(name for name in {HEAVY!r} if name in sys.modules))
     assert done.stdout.count("Usage: ") == 17 and done.stdout.endswith("slow:\n")
 
 
-def test_no_line_of_a_list_of_commands_is_cut():
-    """The first sentence of every command fits into one line of the help of its group."""
-    program = """
-from spdebench.cli.main import main
-for words in ([], ["data"], ["challenge"], ["model"], ["bench"]):
-    try:
-        main([*words, "--help"])
-    except SystemExit:
-        pass
-"""
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
-    assert done.stdout.count("Commands:") == 5
-    assert [line for line in done.stdout.splitlines() if line.endswith("...") and "Usage" not in line] == []
+def test_no_line_of_a_list_of_commands_is_cut(capsys, monkeypatch):
+    """The first sentence of every command fits into one line of the help of its group, on a terminal of 80 columns."""
+    monkeypatch.setenv("COLUMNS", "80")
+    for words in ([], ["data"], ["challenge"], ["model"], ["bench"]):
+        assert call(*words, "--help") == 0
+    shown = capsys.readouterr().out
+    assert shown.count("Commands:") == 5
+    assert [line for line in shown.splitlines() if line.endswith("...") and "Usage" not in line] == []
 
 
 def test_public_names_are_imported_when_used():

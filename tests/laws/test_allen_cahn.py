@@ -116,7 +116,7 @@ def test_ito_and_stratonovich_in_both_editions_at_fixed_truncation(calculus):
     eq = AllenCahn(**common, calculus=calculus, substeps=1, horizon=0.25)
     for edition in ("paper", "converged"):
         assert eq.replace(edition=edition).intensity(eq.grid).tolist() == pytest.approx([5.0] * 32)
-    right, wrong = distances_of_senses(eq, range(8))
+    right, wrong = distances_of_senses(eq, range(32))
     assert right < 0.02 and wrong > 0.1
 
 

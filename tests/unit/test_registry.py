@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import re
+import time
 from pathlib import Path
 
 import pytest
 
 from in_children import run_command
-from spdebench.errors import UserError
+from spdebench.errors import UserError, did_you_mean
 from spdebench.registry import Registry
 
 
@@ -60,3 +61,11 @@ def test_a_bad_file_is_one_line(tmp_path, text, message):
         path.write_text(text)
     done = run_command("--with", path, "list")
     assert done.returncode == 2 and message in done.stderr and "Traceback" not in done.stderr
+
+
+def test_a_very_long_name_is_refused_at_once_and_a_word_of_three_times_the_length_may_be_near():
+    start = time.process_time()
+    assert did_you_mean("ab" * 500_000, ["alpha", "beta"]) == "; choose from alpha, beta"
+    assert time.process_time() - start < 0.1
+    assert did_you_mean("alpha" + "x" * 10, ["alpha", "beta"]) == "; did you mean 'alpha'?"
+    assert did_you_mean("alpha" + "x" * 11, ["alpha", "beta"]) == "; choose from alpha, beta"

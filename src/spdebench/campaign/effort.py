@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from spdebench.paper.base import dataset_of
+from spdebench.data.identity import dataset_of
 from spdebench.spec import build
 from spdebench.tasks import TaskSpec
 from spdebench.training.provenance import device_type

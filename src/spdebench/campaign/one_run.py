@@ -16,9 +16,10 @@ from spdebench.campaign.deadline import Deadline, OutOfTime, until
 from spdebench.campaign.exclusive_timing import others_running
 from spdebench.campaign.portable import SMALL_MODEL
 from spdebench.data import Dataset, DatasetSpec, generate, open_dataset
+from spdebench.data.identity import dataset_of
 from spdebench.errors import Damaged, UserError, without_aliasing_warning
 from spdebench.files import set_aside
-from spdebench.paper.base import AnySpec, dataset_of
+from spdebench.paper.base import AnySpec
 from spdebench.paper.figure_data import add_figure_data
 from spdebench.records import Provenance, Record, store
 from spdebench.records.codec import decode

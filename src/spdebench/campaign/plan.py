@@ -11,10 +11,11 @@ from typing import Any, Literal
 
 from spdebench.campaign.rates import SCORING_SECONDS, Rates
 from spdebench.data import DatasetSpec
+from spdebench.data.identity import dataset_of
 from spdebench.files import MOST_LINES, read_bytes
 from spdebench.models import MODELS
 from spdebench.paper import published
-from spdebench.paper.base import AnySpec, Cell, dataset_of
+from spdebench.paper.base import AnySpec, Cell
 from spdebench.paper.catalogue import TABLES
 from spdebench.paper.figure_data import wanted as wanted_of_run
 from spdebench.records import Record, Records

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -14,6 +15,7 @@ from spdebench.data.blocks import SPLIT_SEED, block_rows
 from spdebench.equations import EQUATIONS, Equation
 from spdebench.equations.identity import check_class, class_record
 from spdebench.equations.inputs import TASK_IN_FILE_NAMES
+from spdebench.equations.scheme import SCHEMES
 from spdebench.errors import UserError
 from spdebench.noise import STREAM
 
@@ -190,3 +192,16 @@ def from_json(text: str) -> DatasetSpec:
     except ValueError as error:
         raise UserError(f"the file's spec is not JSON: {error}") from None
     return from_dict(values)
+
+
+def dataset_of(values: Any) -> DatasetSpec:
+    """The same as `from_dict`; many runs share a dataset, which is decoded once for the classes that are registered."""
+    name = values.get("equation") if isinstance(values, dict) else None
+    if not isinstance(name, str) or name not in EQUATIONS:
+        return from_dict(values)
+    return _decoded(spec.canonical_json(values), EQUATIONS[name], *SCHEMES.values())
+
+
+@functools.lru_cache(maxsize=4096)
+def _decoded(text: str, *registered: type) -> DatasetSpec:
+    return from_json(text)

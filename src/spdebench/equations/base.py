@@ -314,6 +314,8 @@ class Equation(ABC):
             return torch.zeros_like
         fine = grid.with_points([2 * n for n in grid.points])
         drift = self.drift(fine, device)
+        if drift is torch.zeros_like:  # such as heat without a correction: no transforms of zeros
+            return torch.zeros_like
 
         def on_coefficients(c: Tensor) -> Tensor:
             return fine.resize(fine.transform(drift(fine.inverse(grid.resize(c, fine)))), grid)

@@ -15,7 +15,6 @@ from typing import Any, Literal, TypeVar
 
 from spdebench import spec
 from spdebench.data import DatasetSpec
-from spdebench.data.identity import from_json
 from spdebench.equations import equation
 from spdebench.errors import UserError, unknown
 from spdebench.metrics import DEFAULT, LAW_METRICS, METRICS
@@ -69,16 +68,6 @@ class Data:
 def _dataset(data: Data, edition: Edition) -> DatasetSpec:
     chosen = equation(data.equation, edition=edition, **dict(data.fields))
     return DatasetSpec(equation=chosen, n=data.n, seed=data.seed, seen=data.seen)
-
-
-@functools.lru_cache(maxsize=4096)
-def _from_json(text: str) -> DatasetSpec:
-    return from_json(text)
-
-
-def dataset_of(values: Mapping[str, Any]) -> DatasetSpec:
-    """The dataset that `to_dict` turned into ``values``; many runs share a dataset, which is decoded once."""
-    return _from_json(spec.canonical_json(values))
 
 
 def data(name: str, *, n: int = 1200, seed: int = 0, **fields: Any) -> Data:

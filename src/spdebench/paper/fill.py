@@ -10,8 +10,9 @@ from functools import cache
 import numpy as np
 
 from spdebench.data import DatasetSpec
+from spdebench.data.identity import dataset_of
 from spdebench.errors import one_line
-from spdebench.paper.base import Cell, Edition, Table, dataset_of, third_party_models
+from spdebench.paper.base import Cell, Edition, Table, third_party_models
 from spdebench.paper.layout import DATA_NOTE, NOTES, OURS_NOTE, PAPER_TASK, PUBLISHED_NOTE
 from spdebench.paper.skill import ENERGY_SCORE, with_skill
 from spdebench.records import Record, Records

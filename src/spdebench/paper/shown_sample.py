@@ -12,10 +12,10 @@ from typing import Any
 import numpy as np
 from torch import Tensor
 
+from spdebench.data.identity import dataset_of
 from spdebench.equations import Equation
 from spdebench.errors import without_aliasing_warning
 from spdebench.grids import Grid
-from spdebench.paper.base import dataset_of
 from spdebench.solvers import simulate
 from spdebench.training import RunSpec
 

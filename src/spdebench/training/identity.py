@@ -14,7 +14,7 @@ import torch
 
 from spdebench import spec
 from spdebench.data import DatasetSpec
-from spdebench.data.identity import from_dict as dataset_from_dict
+from spdebench.data.identity import dataset_of
 from spdebench.equations import Equation
 from spdebench.equations.identity import from_dict as equation_from_dict
 from spdebench.errors import UnknownName, UserError
@@ -95,7 +95,7 @@ class RunSpec:
     def _setting(self) -> Setting:
         first, task = self.datasets[0], self.task_spec
         if "published" not in first:
-            return task.setting(dataset_from_dict(first).equation)
+            return task.setting(dataset_of(first).equation)
         grid = Grid.from_dict(first["grid"])
         grid = grid.with_points([n // task.stride for n in grid.points])
         equation = equation_from_dict(self.task["equation"]) if "equation" in self.task else None

@@ -13,10 +13,10 @@ import torch
 from spdebench.campaign.run import fill_missing
 from spdebench.cli.main import main
 from spdebench.data import open_dataset
+from spdebench.data.identity import dataset_of
 from spdebench.errors import UserError
 from spdebench.metrics import metric_title
 from spdebench.paper import catalogue
-from spdebench.paper.base import dataset_of
 from spdebench.paper.catalogue import TABLES, table
 from spdebench.paper.fill import fill
 from spdebench.paper.shown_sample import shown_grids

@@ -534,8 +534,12 @@ def test_an_emptied_file_is_set_aside_and_made_again(whole, path, name):
     kept = {each: whole.file(each).read_bytes() for each in ("scores.json", "predictions.npy", "spec.json")}
     weights_before, log = weights(whole), timeless(whole)
     whole.file(name).write_bytes(b"")  # what a power cut leaves of a file that was not synced
-    with pytest.warns(DamagedWarning, match=f"{name} is empty or damaged; it is kept as {name}.damaged and made again"):
+    with pytest.warns(DamagedWarning) as told:
         again = sb.train("tiny", Task(path), out=whole.path.parent, config={"dropout": 0.2}, **FEW)
+    first, *others = (str(warning.message) for warning in told)
+    assert f"{name} is empty or damaged; it is kept as {name}.damaged and made again" in first
+    of_the_run = name in ("scores.json", "best.safetensors", "predictions.npy")  # its record is made again with it
+    assert len(others) == of_the_run and all(f"record.json belongs to {name}" in other for other in others)
     assert again.finished and whole.file(f"{name}.damaged").read_bytes() == b""
     assert all(torch.equal(weights(again)[k], w) for k, w in weights_before.items()) and timeless(again) == log
     assert all(whole.file(each).read_bytes() == content for each, content in kept.items())

@@ -8,9 +8,10 @@ import textwrap
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
+from spdebench.data.identity import dataset_of
 from spdebench.equations import EQUATIONS, Equation
 from spdebench.equations.meanings import choices, meaning
-from spdebench.paper.base import Cell, dataset_of
+from spdebench.paper.base import Cell
 from spdebench.paper.fill import Filled
 from spdebench.paper.layout import FINE_REFERENCE, MORE_ACCURATE
 from spdebench.records.summary import MAIN, number

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import functools
 import hashlib
 import re
 from importlib import resources
@@ -61,12 +62,20 @@ class Templates:
 
 
 def _environment() -> Environment:
-    """The environment of the templates, with our filters."""
+    """The environment of the templates; a missing package is named now, not in the middle of the pages."""
     try:
-        import matplotlib  # noqa: F401  (said now, not in the middle of the pages)
-        from jinja2 import Environment, PackageLoader, StrictUndefined
+        import jinja2  # noqa: F401
+        import matplotlib  # noqa: F401
     except ImportError as error:
         raise UserError(f"the site needs Jinja2 and matplotlib ({error}): pip install Jinja2 matplotlib") from None
+    return _compiled_templates()
+
+
+@functools.cache
+def _compiled_templates() -> Environment:
+    """The templates with our filters; a process compiles each of them once."""
+    from jinja2 import Environment, PackageLoader, StrictUndefined
+
     environment = Environment(
         loader=PackageLoader("spdebench.report.site"),
         autoescape=True,
