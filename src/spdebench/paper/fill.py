@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import statistics
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache
 
 import numpy as np
 
 from spdebench.data import DatasetSpec
+from spdebench.data.blocks import BLOCK
 from spdebench.data.identity import dataset_of
 from spdebench.errors import one_line
-from spdebench.paper.base import Cell, Edition, Table, third_party_models
-from spdebench.paper.layout import DATA_NOTE, NOTES, OURS_NOTE, PAPER_TASK, PUBLISHED_NOTE
+from spdebench.paper.base import AnySpec, Cell, Edition, Table, third_party_models
+from spdebench.paper.layout import DATA_NOTE, NOTES, OURS_NOTE, PUBLISHED_NOTE
 from spdebench.paper.skill import ENERGY_SCORE, with_skill
 from spdebench.records import Record, Records
 from spdebench.records.record import FINER, FLOOR, INDEPENDENT, TEST
@@ -31,6 +32,7 @@ from spdebench.records.summary import (
     ratio,
 )
 from spdebench.registry import command
+from spdebench.tasks.split import BLOCKS, weights
 from spdebench.training.solver_row import SOLVER, floor_of
 
 Place = tuple[str, str]
@@ -222,13 +224,21 @@ def _notes(table: Table, entries: tuple[Entry, ...]) -> tuple[str, ...]:
     """The notes of a table, a note on aliasing, and those of `NOTES` for its rows."""
     if not entries:
         return table.notes
-    first = [run for e in entries for run in e.cell.runs[:1]]
     general = [PUBLISHED_NOTE if _has_published(entries) else OURS_NOTE]
-    if any(run.task.get("split") == PAPER_TASK["split"] for run in first):
-        samples = statistics.mode(d["n"] for run in first for d in run.datasets)
-        general.insert(0, DATA_NOTE.format(samples=samples))
+    if not any(note.startswith(DATA_NOTE.split()[0]) for note in table.notes):
+        general.insert(0, _data_note([run for e in entries for run in e.cell.runs[:1]]))
     rows = {e.cell.row for e in entries}
     return (*table.notes, *_aliasing(entries), *general, *(note for row, note in NOTES.items() if row in rows))
+
+
+def _data_note(runs: Sequence[AnySpec]) -> str:
+    """Number of samples, seed and split of most of the runs."""
+    data = [d for run in runs for d in run.datasets]
+    rule, seed = statistics.mode((run.task["split"], run.task["seed"]) for run in runs)
+    split = f"{':'.join(map(str, weights(rule)))} "
+    split += f"in blocks of {sum(BLOCK.values())}" if rule == BLOCKS else f"by one permutation ({seed})"
+    common = {key: statistics.mode(d[key] for d in data) for key in ("n", "seed")}
+    return DATA_NOTE.format(samples=common["n"], seed=common["seed"], split=split)
 
 
 def _has_published(entries: tuple[Entry, ...]) -> bool:

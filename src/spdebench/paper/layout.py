@@ -40,8 +40,8 @@ MORE_ACCURATE = (
 )
 """What the data are compared with in the row FINE_REFERENCE: edition converged, or that edition with more steps."""
 
-DATA_NOTE = "Data: {samples} samples of seed 0, split 70:15:15 by one permutation (3407), unless said otherwise."
-"""Of tables whose runs have the split of the paper's tables."""
+DATA_NOTE = "Data: {samples} samples of seed {seed}, split {split}, unless said otherwise."
+"""Of tables that have no note of their own on their data, which begins with its first word."""
 OURS_NOTE = "Ours: mean ± s.d. over training seeds, their number in brackets."
 PUBLISHED_NOTE = f"{OURS_NOTE[:-1]}; the paper's s.d. is over its five runs on the test set."
 """Instead of `OURS_NOTE` where the paper has numbers."""
