@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import functools
 from pathlib import Path
 
 import pytest
 import torch
 
 import spdebench as sb
+from spdebench.equations import EQUATIONS
 from spdebench.metrics.base import METRICS
 from spdebench.models.base import MODELS
 
@@ -15,7 +17,7 @@ from spdebench.models.base import MODELS
 @pytest.fixture(autouse=True)
 def registries():
     """What a test declares is forgotten at its end."""
-    known = [(each, dict(each._items)) for each in (METRICS, MODELS) if list(each)]
+    known = [(each, dict(each._items)) for each in (EQUATIONS, METRICS, MODELS) if list(each)]
     yield
     for each, items in known:
         each._items.clear()
@@ -92,6 +94,38 @@ def test_a_method_that_takes_other_arguments_is_named_with_those_it_must_take():
 
         class K2(sb.Metric, name="k2"):
             def measure(self, pair): ...
+
+
+def test_a_method_of_a_class_without_a_name_is_compared_too_and_a_decorated_one_by_its_decorator(data):
+    class Above(sb.Equation):
+        def symbol(self, grid): ...
+
+        def initial(self, grid, seed, samples, device="cpu"): ...
+
+    with pytest.raises(
+        sb.UserError, match=r"'e4': Above.symbol must take \(self, grid, device\); it takes \(self, grid\)"
+    ):
+
+        class E4(Above, name="e4"): ...
+
+    def on_the_processor(method):
+        @functools.wraps(method)
+        def decorated(self, grid, device="cpu"):
+            return method(self, grid).to(device)
+
+        return decorated
+
+    class E5(Above, name="e5"):
+        @on_the_processor
+        def symbol(self, grid):
+            return torch.full(grid.spectral_shape, -1.0, dtype=torch.float64)
+
+        def initial(self, grid, seed, samples, device="cpu"):
+            return torch.ones(len(samples), *grid.points, dtype=torch.float64, device=device)
+
+    fields = {"points": 16, "truncation": 8, "frames": 4, "steps": 4, "sigma": 0.0, "edition": "converged"}
+    u = sb.simulate(E5(**fields), 0, [0], out_dtype=torch.float64).u[0, :, 0]
+    torch.testing.assert_close(u, torch.exp(-torch.linspace(0, 1, 5, dtype=torch.float64)))
 
 
 def test_a_prediction_without_a_gradient_is_one_line(data, tmp_path):

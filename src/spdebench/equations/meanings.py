@@ -46,8 +46,16 @@ MEANINGS = {
 
 
 def meaning(cls: type[Equation], field: str) -> str:
-    """The meaning of a field: ``field(metadata={"meaning": ..})`` of the equation, or the one above."""
-    return declared_meaning(cls, field) or MEANINGS.get(f"{cls.name}.{field}") or MEANINGS.get(field, "")
+    """The meaning of a field: ``field(metadata={"meaning": ..})`` of the equation, or the one above.
+
+    A field that only an equation of a user has is not explained by a field of the same name of another equation.
+    """
+    if own := declared_meaning(cls, field):
+        return own
+    ours = (base for base in cls.__mro__ if base.__module__.startswith("spdebench."))
+    if not any(field in vars(base).get("__dataclass_fields__", ()) for base in ours):
+        return ""
+    return MEANINGS.get(f"{cls.name}.{field}") or MEANINGS.get(field, "")
 
 
 def choices(cls: type[Equation], field: str) -> tuple[str, ...]:
