@@ -132,16 +132,37 @@ def test_a_diverging_fit_is_named_and_never_nan():
 def test_a_path_that_leaves_the_range_is_continued_by_the_bounded_path():
     """Before it leaves it the rollout is that of the step; nothing depends on later noise."""
     model, _, new = fitted("phi41", **SMALL, sigma=1.0, edition="converged")
-    full = model.stepper()
-    path = full.rollout(new.u[:4, 0], new.dw[:4])
+    full, start = model.stepper(), 0.1 * new.u[:4, 0]
+    path = full.rollout(start, new.dw[:4])
     highest = float(path[:, :25].abs().max())
     tight = dataclasses.replace(full, largest=highest)
     late = tight.wild(path)
-    found = tight.rollout(new.u[:4, 0], new.dw[:4])
-    bounded = dataclasses.replace(tight, bounded=True).rollout(new.u[:4, 0], new.dw[:4])
+    found = tight.rollout(start, new.dw[:4])
+    bounded = dataclasses.replace(tight, bounded=True).rollout(start, new.dw[:4])
     assert bool(late.any()) and not bool(late[:, :25].any())
     assert float(bounded[:, 1:].abs().max()) <= highest / RANGE * (1 + 1e-12)
     torch.testing.assert_close(found, torch.where(late[..., None], bounded, path))
+
+
+def test_a_step_that_is_exact_is_exact_for_larger_initial_data():
+    """u_0 four times as large as all training data is outside their range and no divergence."""
+    model, _, new = fitted("phi41", **SMALL, sigma=0.1)
+    larger = 4 * model.stepper().largest / RANGE * new.u[:4, 0] / new.u[:4, 0].abs().amax(1, keepdim=True)
+    truth = sb.solve(sb.equation("phi41", **SMALL, sigma=0.1), larger, new.dw[:4])
+    assert error(dataclasses.replace(model.stepper(), largest=torch.inf), Paths(truth, new.dw[:4])) < 1e-4
+    path = model.stepper().rollout(larger, new.dw[:4])
+    assert float((path - truth).norm() / truth.norm()) < 1e-4
+
+
+def test_a_linear_step_follows_paths_that_grow():
+    """The mean of a solution of the heat equation grows like sqrt(t); here the noise is ten times as strong."""
+    model, _, new = fitted("heat", **SMALL, sigma=1.0)
+    stepper = model.stepper()
+    assert stepper.linear and not model.plan.bounded
+    truth = sb.solve(sb.equation("heat", **SMALL, sigma=1.0), new.u[:4, 0], 10 * new.dw[:4])
+    assert float(truth.abs().max()) > stepper.largest
+    path = stepper.rollout(new.u[:4, 0], 10 * new.dw[:4])
+    assert float((path - truth).norm() / truth.norm()) < 1e-4
 
 
 def test_noise_in_modes_that_had_none_in_training_is_left_out():
