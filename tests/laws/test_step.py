@@ -12,14 +12,14 @@ import torch
 
 import spdebench as sb
 from spdebench.models import build
-from spdebench.models.step import StepModel
+from spdebench.models.step import StepModel, rollout
 from spdebench.models.step.choose import Search, Sizes, error
 from spdebench.models.step.dictionary import Dictionary, Term, group, mixed, product
 from spdebench.models.step.fit import Plan, fit
 from spdebench.models.step.normal import Normal
-from spdebench.models.step.one_step import StepSearch
+from spdebench.models.step.one_step import StepSearch, one_step_error
 from spdebench.models.step.report import generator_values, table
-from spdebench.models.step.rollout import RANGE, Paths
+from spdebench.models.step.rollout import RANGE, Map, Paths
 from spdebench.tasks import Batch, TaskSpec
 
 SMALL = {"points": 32, "truncation": 16}
@@ -194,6 +194,17 @@ def test_frames_far_apart_are_bridged_by_the_search_over_single_steps(name, fiel
     assert found.plan.bounded and error(found.stepper, new) < bar
     path = found.stepper.rollout(new.u[:, 0], new.dw)
     assert float(path[:, 1:].abs().max()) <= float(train.u.abs().max()) * (1 + 1e-9)
+
+
+def test_the_error_of_one_step_is_computed_for_a_few_paths_at_a_time(monkeypatch):
+    """Columns of all paths would need gigabytes on a grid of 128 x 128 points."""
+    model, _, new = fitted("phi41", **SMALL, sigma=1.0, edition="converged")
+    stepper, counts, apply = model.stepper(), [], Map.apply
+    together = one_step_error(stepper, new)
+    monkeypatch.setattr(rollout, "BLOCK", rollout.BLOCK // stepper.at_once * 3)
+    monkeypatch.setattr(Map, "apply", lambda *given: counts.append(len(given[2]["u"])) or apply(*given))
+    assert one_step_error(stepper, new) == pytest.approx(together, rel=1e-9)
+    assert max(counts) == stepper.at_once < len(new) and sum(counts) == len(new) * (new.frames - 1)
 
 
 def test_other_truncations_and_other_grids():

@@ -15,6 +15,7 @@ no sign of divergence. So no rollout contains NaN, and it stays causal.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
@@ -124,6 +125,13 @@ class Stepper:
         return out
 
     @property
+    def at_once(self) -> int:
+        """How many paths take a step together, so that the columns of their terms have about BLOCK bytes."""
+        width = max(len(stage.terms) for one in self.maps for stage in one.stages) + 4
+        points = math.prod(self.grid.points) * (2**self.grid.dim if self.dictionary.work is not self.grid else 1)
+        return max(1, BLOCK // (8 * points * width))
+
+    @property
     def linear(self) -> bool:
         """Whether no term of any stage has a product of u with itself, with the noise or with a mean of u."""
         terms = (term for one in self.maps for stage in one.stages for term in stage.terms)
@@ -133,10 +141,7 @@ class Stepper:
         self, bound: Tensor, u0: Tensor, dw: Tensor, random: RandomPart | None = None, states: Tensor | None = None
     ) -> Tensor:
         """The paths with values cut at ``bound`` (B), one for each path; inf does not cut."""
-        frames = dw.shape[1]
-        width = max(len(stage.terms) for one in self.maps for stage in one.stages) + 4
-        points = u0[0].numel() * (2**self.grid.dim if self.dictionary.work is not self.grid else 1)
-        size = max(1, BLOCK // (8 * points * width))
+        frames, size = dw.shape[1], self.at_once
         out = torch.empty(dw.shape, dtype=torch.float64, device=dw.device)
         for first in range(0, len(dw), size):
             rows = slice(first, first + size)
