@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
@@ -11,7 +12,8 @@ import torch
 import spdebench as sb
 from spdebench.equations import EQUATIONS
 from spdebench.metrics.base import METRICS
-from spdebench.models.base import MODELS
+from spdebench.models.base import MODELS, Config
+from spdebench.models.meanings import meaning
 
 
 @pytest.fixture(autouse=True)
@@ -197,3 +199,20 @@ def test_names_and_files_stand_for_equations_and_tasks(data, tmp_path):
     assert sb.open_dataset(path).equation == sb.equation("phi41")
     run = sb.train("mean", str(data), out=tmp_path)
     assert run.finished and run.spec == sb.train("mean", sb.Task(data), out=tmp_path).spec
+
+
+def test_a_setting_of_an_own_model_is_not_explained_by_that_of_another_model():
+    """``kernel`` is the semigroup of an equation in `linear`, and the width of a convolution here."""
+
+    @dataclass(frozen=True, kw_only=True)
+    class Sizes(Config):
+        width: int = 8
+        kernel: int = 3
+
+    class Convolved(Scaled, name="convolved"):
+        config_class = Sizes
+
+        def forward(self, features): ...
+
+    assert (meaning("convolved", "width"), meaning("convolved", "kernel")) == ("number of channels of the layers", "")
+    assert meaning("linear", "kernel").startswith("exact: the semigroup")

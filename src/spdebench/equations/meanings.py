@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Literal, get_args, get_origin, get_type_hints
 
 from spdebench.equations.base import Equation
-from spdebench.spec import declared_meaning
+from spdebench.spec import declared_meaning, has_field_of_package
 
 MEANINGS = {
     "edition": "the discretisation: that of the paper, or a more accurate one with the same noise",
@@ -52,8 +52,7 @@ def meaning(cls: type[Equation], field: str) -> str:
     """
     if own := declared_meaning(cls, field):
         return own
-    ours = (base for base in cls.__mro__ if base.__module__.startswith("spdebench."))
-    if not any(field in vars(base).get("__dataclass_fields__", ()) for base in ours):
+    if not has_field_of_package(cls, field):
         return ""
     return MEANINGS.get(f"{cls.name}.{field}") or MEANINGS.get(field, "")
 
