@@ -197,7 +197,7 @@ def test_frames_far_apart_are_bridged_by_the_search_over_single_steps(name, fiel
 
 
 def test_the_error_of_one_step_is_computed_for_a_few_paths_at_a_time(monkeypatch):
-    """Columns of all paths would need gigabytes on a grid of 128 x 128 points."""
+    """Columns of all paths would need gigabytes on a grid of 256 x 256 points."""
     model, _, new = fitted("phi41", **SMALL, sigma=1.0, edition="converged")
     stepper, counts, apply = model.stepper(), [], Map.apply
     together = one_step_error(stepper, new)
