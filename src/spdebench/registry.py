@@ -140,23 +140,28 @@ def _signature(function: Any) -> str:
 
 
 def _check_methods(what: str, cls: type) -> None:
-    """Refuse a method of a user's class that cannot be called as the method of this package that it replaces."""
+    """Refuse a method of a user's class that cannot be called as the method of this package that it replaces.
+
+    The method may be that of a class above it, which has no name. A decorated method takes what its decorator takes.
+    """
     ours = [base for base in cls.__mro__ if base.__module__.startswith("spdebench.")]
-    for method, own in vars(cls).items():
-        above = next((vars(base)[method] for base in ours if method in vars(base)), None)
-        special = method.startswith("__") and method != "__init__"
-        if special or not inspect.isfunction(own) or not inspect.isfunction(above):
+    for method in sorted({key for base in ours for key in vars(base)}):
+        owner = next(base for base in cls.__mro__ if method in vars(base))
+        own, above = vars(owner)[method], next(vars(base)[method] for base in ours if method in vars(base))
+        special = method.startswith("__") and (method != "__init__" or "__dataclass_fields__" in vars(owner))
+        if owner in ours or special or not inspect.isfunction(own) or not inspect.isfunction(above):
             continue
         wanted = inspect.signature(above).parameters.values()
         if any(p.kind in (p.VAR_POSITIONAL, p.VAR_KEYWORD) for p in wanted):
             continue
         named = {p.name: None for p in wanted if p.kind == p.KEYWORD_ONLY}
+        taken = inspect.signature(own, follow_wrapped=False)
         try:
-            inspect.signature(own).bind(*(None for p in wanted if p.name not in named), **named)
+            taken.bind(*(None for p in wanted if p.name not in named), **named)
         except TypeError:
-            names = (", ".join(inspect.signature(each).parameters) for each in (above, own))
+            names = (", ".join(each.parameters) for each in (inspect.signature(above), taken))
             raise UserError(
-                "{}: {}.{} must take ({}); it takes ({})".format(what, cls.__name__, method, *names)
+                "{}: {}.{} must take ({}); it takes ({})".format(what, owner.__name__, method, *names)
             ) from None
 
 

@@ -50,6 +50,12 @@ def declared_meaning(cls: Any, name: str) -> str:
     return next((str(f.metadata.get("meaning", "")) for f in dataclasses.fields(cls) if f.name == name), "")
 
 
+def has_field_of_package(cls: type, name: str) -> bool:
+    """Whether the field is one of a class of this package: of ``cls`` or of a class above it."""
+    ours = (base for base in cls.__mro__ if base.__module__.startswith("spdebench."))
+    return any(name in vars(base).get("__dataclass_fields__", ()) for base in ours)
+
+
 @functools.cache
 def keys_of(cls: Any) -> dict[str, str]:
     """The key of each field in canonical JSON and in files, by its name, in declaration order."""

@@ -12,14 +12,14 @@ import torch
 
 import spdebench as sb
 from spdebench.models import build
-from spdebench.models.step import StepModel
+from spdebench.models.step import StepModel, rollout
 from spdebench.models.step.choose import Search, Sizes, error
 from spdebench.models.step.dictionary import Dictionary, Term, group, mixed, product
 from spdebench.models.step.fit import Plan, fit
 from spdebench.models.step.normal import Normal
-from spdebench.models.step.one_step import StepSearch
+from spdebench.models.step.one_step import StepSearch, one_step_error
 from spdebench.models.step.report import generator_values, table
-from spdebench.models.step.rollout import RANGE, Paths
+from spdebench.models.step.rollout import RANGE, Map, Paths
 from spdebench.tasks import Batch, TaskSpec
 
 SMALL = {"points": 32, "truncation": 16}
@@ -132,16 +132,37 @@ def test_a_diverging_fit_is_named_and_never_nan():
 def test_a_path_that_leaves_the_range_is_continued_by_the_bounded_path():
     """Before it leaves it the rollout is that of the step; nothing depends on later noise."""
     model, _, new = fitted("phi41", **SMALL, sigma=1.0, edition="converged")
-    full = model.stepper()
-    path = full.rollout(new.u[:4, 0], new.dw[:4])
+    full, start = model.stepper(), 0.1 * new.u[:4, 0]
+    path = full.rollout(start, new.dw[:4])
     highest = float(path[:, :25].abs().max())
     tight = dataclasses.replace(full, largest=highest)
     late = tight.wild(path)
-    found = tight.rollout(new.u[:4, 0], new.dw[:4])
-    bounded = dataclasses.replace(tight, bounded=True).rollout(new.u[:4, 0], new.dw[:4])
+    found = tight.rollout(start, new.dw[:4])
+    bounded = dataclasses.replace(tight, bounded=True).rollout(start, new.dw[:4])
     assert bool(late.any()) and not bool(late[:, :25].any())
     assert float(bounded[:, 1:].abs().max()) <= highest / RANGE * (1 + 1e-12)
     torch.testing.assert_close(found, torch.where(late[..., None], bounded, path))
+
+
+def test_a_step_that_is_exact_is_exact_for_larger_initial_data():
+    """u_0 four times as large as all training data is outside their range and no divergence."""
+    model, _, new = fitted("phi41", **SMALL, sigma=0.1)
+    larger = 4 * model.stepper().largest / RANGE * new.u[:4, 0] / new.u[:4, 0].abs().amax(1, keepdim=True)
+    truth = sb.solve(sb.equation("phi41", **SMALL, sigma=0.1), larger, new.dw[:4])
+    assert error(dataclasses.replace(model.stepper(), largest=torch.inf), Paths(truth, new.dw[:4])) < 1e-4
+    path = model.stepper().rollout(larger, new.dw[:4])
+    assert float((path - truth).norm() / truth.norm()) < 1e-4
+
+
+def test_a_linear_step_follows_paths_that_grow():
+    """The mean of a solution of the heat equation grows like sqrt(t); here the noise is ten times as strong."""
+    model, _, new = fitted("heat", **SMALL, sigma=1.0)
+    stepper = model.stepper()
+    assert stepper.linear and not model.plan.bounded
+    truth = sb.solve(sb.equation("heat", **SMALL, sigma=1.0), new.u[:4, 0], 10 * new.dw[:4])
+    assert float(truth.abs().max()) > stepper.largest
+    path = stepper.rollout(new.u[:4, 0], 10 * new.dw[:4])
+    assert float((path - truth).norm() / truth.norm()) < 1e-4
 
 
 def test_noise_in_modes_that_had_none_in_training_is_left_out():
@@ -173,6 +194,17 @@ def test_frames_far_apart_are_bridged_by_the_search_over_single_steps(name, fiel
     assert found.plan.bounded and error(found.stepper, new) < bar
     path = found.stepper.rollout(new.u[:, 0], new.dw)
     assert float(path[:, 1:].abs().max()) <= float(train.u.abs().max()) * (1 + 1e-9)
+
+
+def test_the_error_of_one_step_is_computed_for_a_few_paths_at_a_time(monkeypatch):
+    """Columns of all paths would need gigabytes on a grid of 256 x 256 points."""
+    model, _, new = fitted("phi41", **SMALL, sigma=1.0, edition="converged")
+    stepper, counts, apply = model.stepper(), [], Map.apply
+    together = one_step_error(stepper, new)
+    monkeypatch.setattr(rollout, "BLOCK", rollout.BLOCK // stepper.at_once * 3)
+    monkeypatch.setattr(Map, "apply", lambda *given: counts.append(len(given[2]["u"])) or apply(*given))
+    assert one_step_error(stepper, new) == pytest.approx(together, rel=1e-9)
+    assert max(counts) == stepper.at_once < len(new) and sum(counts) == len(new) * (new.frames - 1)
 
 
 def test_other_truncations_and_other_grids():

@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
+import functools
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 import torch
 
 import spdebench as sb
+from spdebench.equations import EQUATIONS
 from spdebench.metrics.base import METRICS
-from spdebench.models.base import MODELS
+from spdebench.models.base import MODELS, Config
+from spdebench.models.meanings import meaning
 
 
 @pytest.fixture(autouse=True)
 def registries():
     """What a test declares is forgotten at its end."""
-    known = [(each, dict(each._items)) for each in (METRICS, MODELS) if list(each)]
+    known = [(each, dict(each._items)) for each in (EQUATIONS, METRICS, MODELS) if list(each)]
     yield
     for each, items in known:
         each._items.clear()
@@ -94,6 +98,38 @@ def test_a_method_that_takes_other_arguments_is_named_with_those_it_must_take():
             def measure(self, pair): ...
 
 
+def test_a_method_of_a_class_without_a_name_is_compared_too_and_a_decorated_one_by_its_decorator(data):
+    class Above(sb.Equation):
+        def symbol(self, grid): ...
+
+        def initial(self, grid, seed, samples, device="cpu"): ...
+
+    with pytest.raises(
+        sb.UserError, match=r"'e4': Above.symbol must take \(self, grid, device\); it takes \(self, grid\)"
+    ):
+
+        class E4(Above, name="e4"): ...
+
+    def on_the_processor(method):
+        @functools.wraps(method)
+        def decorated(self, grid, device="cpu"):
+            return method(self, grid).to(device)
+
+        return decorated
+
+    class E5(Above, name="e5"):
+        @on_the_processor
+        def symbol(self, grid):
+            return torch.full(grid.spectral_shape, -1.0, dtype=torch.float64)
+
+        def initial(self, grid, seed, samples, device="cpu"):
+            return torch.ones(len(samples), *grid.points, dtype=torch.float64, device=device)
+
+    fields = {"points": 16, "truncation": 8, "frames": 4, "steps": 4, "sigma": 0.0, "edition": "converged"}
+    u = sb.simulate(E5(**fields), 0, [0], out_dtype=torch.float64).u[0, :, 0]
+    torch.testing.assert_close(u, torch.exp(-torch.linspace(0, 1, 5, dtype=torch.float64)))
+
+
 def test_a_prediction_without_a_gradient_is_one_line(data, tmp_path):
     class Constant(Scaled, name="constant"):
         def forward(self, features):
@@ -163,3 +199,20 @@ def test_names_and_files_stand_for_equations_and_tasks(data, tmp_path):
     assert sb.open_dataset(path).equation == sb.equation("phi41")
     run = sb.train("mean", str(data), out=tmp_path)
     assert run.finished and run.spec == sb.train("mean", sb.Task(data), out=tmp_path).spec
+
+
+def test_a_setting_of_an_own_model_is_not_explained_by_that_of_another_model():
+    """``kernel`` is the semigroup of an equation in `linear`, and the width of a convolution here."""
+
+    @dataclass(frozen=True, kw_only=True)
+    class Sizes(Config):
+        width: int = 8
+        kernel: int = 3
+
+    class Convolved(Scaled, name="convolved"):
+        config_class = Sizes
+
+        def forward(self, features): ...
+
+    assert (meaning("convolved", "width"), meaning("convolved", "kernel")) == ("number of channels of the layers", "")
+    assert meaning("linear", "kernel").startswith("exact: the semigroup")

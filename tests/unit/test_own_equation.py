@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 import spdebench as sb
-from spdebench.equations.meanings import choices
+from spdebench.equations.meanings import choices, meaning
 from spdebench.equations.propagators import Theta
 from spdebench.models.regularity import make_kernel
 from spdebench.report.card import describe_noise
@@ -226,6 +226,86 @@ def test_a_field_without_a_type_is_refused() -> None:
             sigma = 0.2
 
     assert "quiet" not in sb.EQUATIONS
+
+
+class Unnamed(Heat):
+    sigma = 0.2
+
+
+class Mixin:
+    sigma: float = 0.2
+
+
+WITHOUT_EFFECT = {
+    "class Unnamed sets the field sigma without a type": lambda: type("Mine", (Unnamed,), {}),
+    "class Mixin sets the field sigma and is not a dataclass": lambda: type("Mine", (Mixin, Heat), {}),
+    "class Mine sets the field sigma and is not a dataclass": lambda: type(
+        "Mine", (Heat,), {"sigma": 0.2, "__annotations__": {"sigma": float}}
+    ),
+    "class Mine defines noise, which is the name of a field": lambda: type("Mine", (Heat,), {"noise": lambda self: 1}),
+}
+
+
+@pytest.mark.parametrize("line", WITHOUT_EFFECT)
+def test_a_field_that_a_class_without_the_decorator_sets_is_refused(line: str) -> None:
+    """Otherwise the sigma of the class above would be used without a message, or a traceback would tell it."""
+    with pytest.raises(sb.UserError, match=line):
+        WITHOUT_EFFECT[line]()(**SMALL)
+
+
+def test_a_field_cannot_be_a_property_without_a_setter() -> None:
+    with pytest.raises(sb.UserError, match="class Fixed defines sigma, which is the name of a field"):
+
+        class Fixed(Heat, name="fixed"):
+            @property
+            def sigma(self) -> float:
+                return 0.2
+
+
+def test_fields_that_have_an_effect_are_not_refused() -> None:
+    @dataclass(frozen=True, kw_only=True)
+    class Quiet(Heat):
+        sigma: float = 0.2
+
+    @dataclass(frozen=True, kw_only=True, slots=True)
+    class Slotted(Quiet):
+        rate: float = 3.0
+
+    for cls in (
+        Quiet,
+        type("Below", (Quiet,), {}),
+        Slotted,
+        type("Phi", (sb.EQUATIONS["phi41"],), {"remarks": "mine"}),
+    ):
+        assert cls(**SMALL).sigma == (sb.equation("phi41").sigma if cls.__name__ == "Phi" else 0.2)
+
+
+def test_only_fields_of_the_package_are_explained_by_its_meanings() -> None:
+    @dataclass(frozen=True, kw_only=True)
+    class Decaying(Heat):
+        rate: float = 3.0
+        sigma: float = 0.2
+
+    assert meaning(sb.EQUATIONS["allen_cahn"], "rate") == "factor of the reaction term u - u^3"
+    assert (meaning(Decaying, "rate"), meaning(Decaying, "sigma")) == ("", "strength of the noise")
+
+
+@pytest.mark.parametrize("edition", ["paper", "converged"])
+def test_noise_of_a_strength_that_depends_on_x_only_is_that_of_full_shape(edition: str) -> None:
+    """G(x) may be given without the axis of samples; both senses of the noise are the same, so nothing is cautioned."""
+
+    class Local(Heat):
+        multiplicative = True
+
+        def diffusion(self, u: Tensor) -> Tensor:
+            return 1 + torch.linspace(0, 1, u.shape[-1], dtype=u.dtype)
+
+    class Whole(Local):
+        def diffusion(self, u: Tensor) -> Tensor:
+            return super().diffusion(u).expand_as(u).clone()
+
+    local, whole = (sb.simulate(cls(edition=edition, **SMALL), 0, range(3)).u for cls in (Local, Whole))
+    assert torch.equal(local, whole) and not Local(**SMALL).caution()
 
 
 def test_multiplicative_noise_without_a_sense_is_cautioned() -> None:

@@ -47,6 +47,7 @@ def test_wrong_arguments_are_one_line(tmp_path):
         (lambda: sb.simulate(PHI, 1.5, [0]), r"seed must be a whole number, got 1\.5"),
         (lambda: sb.generate({"name": "phi41"}, n=2, out=tmp_path), "expected an equation, such as"),
         (lambda: sb.simulate(PHI, 0, 4), r"samples are the numbers of samples, such as range\(4\); got 4"),
+        (lambda: sb.simulate(PHI, 0, np.int64(4)), "samples are the numbers of samples, such as range"),
         (lambda: sb.evaluate(field, field, 5), "expected a Grid, such as .*; got int"),
     ):
         with pytest.raises(sb.UserError, match=message):
@@ -66,6 +67,8 @@ def test_simulate_keeps_the_frames_that_every_asks_for(name):
     for every in (0, 11):
         with pytest.raises(sb.UserError, match="every must be between 1 and the 10 stored intervals, got"):
             sb.simulate(eq, 0, [0], every=every)
+    with pytest.raises(sb.UserError, match=r"every must be a whole number, got 2\.5"):
+        sb.simulate(eq, 0, [0], every=2.5)
 
 
 def test_a_notebook_shows_an_equation_with_its_formula_and_fields():

@@ -13,6 +13,9 @@ sub-steps that the stored solution no longer changes.
 from __future__ import annotations
 
 import dataclasses
+import inspect
+import math
+import types
 import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
@@ -92,13 +95,14 @@ class Equation(ABC):
     def __init_subclass__(cls, name: str | None = None, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
         if name is not None:
-            _refuse_bare_fields(cls, name)
+            _refuse_fields_without_effect(cls, name, decorated=False)
             cls.name = name
             cls.title = cls.title or name
             cls.formula = cls.formula or (cls.__doc__ or name).strip().partition("\n")[0]
             EQUATIONS.add(name, cls)
 
     def __post_init__(self) -> None:
+        _refuse_fields_without_effect(type(self), self.name, decorated=True)
         spec.check(self, self.name)
         for key in ("truncation", "points", "frames", "steps"):
             if getattr(self, key) < 1:
@@ -280,13 +284,20 @@ class Equation(ABC):
 
     def caution(self) -> str:
         """A warning about the noise of this equation in one line, also shown on the card; empty if there is none."""
-        if not self.multiplicative or self.order == 2 or self.schemes != Equation.schemes:
+        if not self.multiplicative or self.order == 2 or self.schemes != Equation.schemes or not self._varies_with_u():
             return ""
         return (
             f"{self.name}: edition paper solves sigma G(u) dW in Ito's sense and edition converged in Stratonovich's, "
             f"so the editions differ by the drift (sigma^2/2) q(x,x) G G' and not only by a discretisation error; "
             f"derive the class from ItoStratonovich and add its correction to the drift (docs/add-an-equation.md)"
         )
+
+    def _varies_with_u(self) -> bool:
+        """Whether G depends on u; where it does not, both senses of the noise are the same equation."""
+        u = torch.linspace(0.1, 0.7, math.prod(self.solving_grid.points), dtype=torch.float64)
+        u = u.reshape(1, *self.solving_grid.points)
+        one, other = self.diffusion(u.clone()), self.diffusion(u.square() + 0.1)
+        return not (isinstance(one, Tensor) and isinstance(other, Tensor) and torch.equal(one, other))
 
     # --- mathematics ----------------------------------------------------------------------------------------------
     @property
@@ -344,16 +355,44 @@ class Equation(ABC):
         return None
 
 
-def _refuse_bare_fields(cls: type[Equation], name: str) -> None:
-    """Refuse a value of a field without a type: a dataclass ignores it and keeps the default of the class above."""
-    known = {each.name for above in cls.__mro__[1:] if above is not object for each in _fields_of(above)}
-    for key in sorted(known & vars(cls).keys() - vars(cls).get("__annotations__", {}).keys()):
-        value = vars(cls)[key]
-        if not isinstance(value, property):
-            raise UserError(
-                f"equation '{name}': class {cls.__name__} sets the field {key} without a type, which has no effect; "
-                f"write {key}: {type(value).__name__} = {value!r}"
-            )
+def _refuse_fields_without_effect(cls: type[Equation], name: str, *, decorated: bool) -> None:
+    """Refuse a value of a field that a dataclass ignores, keeping the default of the class above.
+
+    It ignores a value without a type, and all values of a class without the decorator, which is applied to ``cls``
+    after its declaration (``decorated``: it would have been).
+    """
+    if cls.__module__.startswith("spdebench."):
+        return
+    for key in sorted({each.name for above in cls.__mro__[1:] for each in _fields_of(above)}):
+        owner = next(each for each in cls.__mro__ if key in vars(each) or key in inspect.get_annotations(each))
+        if owner.__module__.startswith("spdebench."):
+            continue
+        known = "__dataclass_fields__" in vars(owner) or (owner is cls and not decorated)
+        typed = key in inspect.get_annotations(owner)
+        if not (known and typed):
+            _refuse_field(owner, key, vars(owner).get(key), name, typed=typed)
+
+
+def _refuse_field(owner: type, key: str, value: Any, name: str, *, typed: bool) -> None:
+    """Say how a class sets a field; a slot or a property that can be set is no mistake."""
+    if isinstance(value, types.MemberDescriptorType) or (isinstance(value, property) and value.fset is not None):
+        return
+    if isinstance(value, dataclasses.Field):
+        value = value.default
+    if callable(value) or hasattr(value, "__get__"):
+        raise UserError(
+            f"equation '{name}': class {owner.__name__} defines {key}, which is the name of a field; choose another "
+            f"name"
+        )
+    if typed:
+        raise UserError(
+            f"equation '{name}': class {owner.__name__} sets the field {key} and is not a dataclass, so this has no "
+            f"effect; write @dataclass(frozen=True, kw_only=True) above the class"
+        )
+    raise UserError(
+        f"equation '{name}': class {owner.__name__} sets the field {key} without a type, which has no effect; "
+        f"write {key}: {type(value).__name__} = {value!r}"
+    )
 
 
 def _fields_of(cls: type) -> tuple[dataclasses.Field[Any], ...]:

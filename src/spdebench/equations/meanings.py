@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Literal, get_args, get_origin, get_type_hints
 
 from spdebench.equations.base import Equation
-from spdebench.spec import declared_meaning
+from spdebench.spec import declared_meaning, has_field_of_package
 
 MEANINGS = {
     "edition": "the discretisation: that of the paper, or a more accurate one with the same noise",
@@ -46,8 +46,15 @@ MEANINGS = {
 
 
 def meaning(cls: type[Equation], field: str) -> str:
-    """The meaning of a field: ``field(metadata={"meaning": ..})`` of the equation, or the one above."""
-    return declared_meaning(cls, field) or MEANINGS.get(f"{cls.name}.{field}") or MEANINGS.get(field, "")
+    """The meaning of a field: ``field(metadata={"meaning": ..})`` of the equation, or the one above.
+
+    A field that only an equation of a user has is not explained by a field of the same name of another equation.
+    """
+    if own := declared_meaning(cls, field):
+        return own
+    if not has_field_of_package(cls, field):
+        return ""
+    return MEANINGS.get(f"{cls.name}.{field}") or MEANINGS.get(field, "")
 
 
 def choices(cls: type[Equation], field: str) -> tuple[str, ...]:

@@ -45,7 +45,9 @@ def check_methods(equation: Equation, grid: Grid, device: torch.device | str = "
                 )
             _check_tensor(equation, name, found(values.clone()), tuple(values.shape), "the function that it returns")
     if equation.multiplicative:
-        _check_tensor(equation, "diffusion", equation.diffusion(u.clone()), batch)
+        g = equation.diffusion(u.clone())
+        if not (isinstance(g, Tensor) and g.ndim and _expands(tuple(g.shape), batch)):  # such as G(x), for all samples
+            _check_tensor(equation, "diffusion", g, batch)
 
 
 def _defined(equation: Equation, name: str) -> bool:
@@ -53,6 +55,12 @@ def _defined(equation: Equation, name: str) -> bool:
     from spdebench.equations.base import Equation
 
     return getattr(type(equation), name) is not getattr(Equation, name)
+
+
+def _expands(shape: tuple[int, ...], wanted: tuple[int, ...]) -> bool:
+    """Whether a tensor of this shape can be expanded to the shape that is wanted."""
+    pairs = zip(reversed(shape), reversed(wanted), strict=False)
+    return len(shape) <= len(wanted) and all(n in (1, m) for n, m in pairs)
 
 
 def _check_tensor(equation: Equation, name: str, found: Any, shape: tuple[int, ...], what: str = "it") -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from spdebench.models.base import MODELS
-from spdebench.spec import declared_meaning
+from spdebench.spec import declared_meaning, has_field_of_package
 
 MEANINGS = {
     "width": "number of channels of the layers",
@@ -37,9 +37,18 @@ MEANINGS = {
     "step.history": "earlier frames that a step may use, at most",
 }
 """By setting, or by ``model.setting`` where one model uses a name in its own sense."""
+COMMON = ("width", "layers", "modes", "heads")
+"""The settings that mean the same in models of users."""
 
 
 def meaning(model: str, setting: str) -> str:
-    """The meaning of a setting: ``field(metadata={"meaning": ..})`` of the configuration, or the one above."""
-    own = declared_meaning(MODELS[model].config_class, setting)
-    return own or MEANINGS.get(f"{model}.{setting}") or MEANINGS.get(setting, "")
+    """The meaning of a setting: ``field(metadata={"meaning": ..})`` of the configuration, or the one above.
+
+    Of the settings of a user's model only `COMMON` ones are explained by the text above.
+    """
+    config = MODELS[model].config_class
+    if own := declared_meaning(config, setting):
+        return own
+    if not (has_field_of_package(config, setting) or setting in COMMON):
+        return ""
+    return MEANINGS.get(f"{model}.{setting}") or MEANINGS.get(setting, "")

@@ -66,9 +66,11 @@ def simulate(
     replaces the noise modes that are not seen, or leaves them out.
     """
     equation = as_equation(equation)
+    if not hasattr(every, "__index__"):
+        raise UserError(f"simulate: every must be a whole number, got {every!r}")
     if not 1 <= every <= equation.frames:
         raise UserError(f"simulate: every must be between 1 and the {equation.frames} stored intervals, got {every}")
-    if isinstance(samples, int | float):
+    if not hasattr(samples, "__len__"):
         raise UserError(f"simulate: samples are the numbers of samples, such as range(4); got {samples!r}")
     if not isinstance(seed, KeyedSeed) and not hasattr(seed, "__index__"):
         raise UserError(f"simulate: seed must be a whole number, got {seed!r}")

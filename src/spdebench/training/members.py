@@ -41,9 +41,10 @@ def completion(model: OperatorModel, part: Part) -> UnseenNoise | None:
     """
     if part.noise != SEEN_NOISE or model.setting.partial:
         return None
-    data, *others = (dataset.spec for dataset in part.datasets)
-    if any((other.equation, other.seen) != (data.equation, data.seen) for other in others):
-        if model.setting.seen == data.seen:  # it was trained on such a mixture
+    data = part.datasets[0].spec
+    laws = [(dataset.spec.equation, dataset.spec.seen) for dataset in part.datasets]
+    if any(law != laws[0] for law in laws):
+        if (model.setting.equation, model.setting.seen) in laws:  # it was trained on such a mixture
             return None
         raise UserError(
             f"the law of the noise that {part.datasets[0].path.name} does not show is not that of the other files of "

@@ -318,6 +318,11 @@ def test_noise_of_one_law_is_not_drawn_for_a_mixture_of_equations(runs, file, tm
     mixed = Task([law, sb.generate(more, n=len(law), seed=1, seen=2, out=tmp_path)], seen=2).test
     with pytest.raises(UserError, match=r"is not that of the other files of the mixture; score them one by one"):
         completion(path.model, mixed)
+    known = sb.train("deeponet", Task(file, seen=4), out=tmp_path, config={"width": 8}, epochs=1)
+    wider = [sb.equation("heat", **{**HEAT, "points": 16, "truncation": j}) for j in (6, 8)]
+    same_number = [sb.generate(each, n=20, seen=4, out=tmp_path) for each in wider]
+    with pytest.raises(UserError, match=r"is not that of the other files of the mixture; score them one by one"):
+        completion(known.model, Task(same_number, seen=4).test)
 
 
 def test_the_noise_that_is_drawn_for_other_data_has_their_time_step(runs, tmp_path, monkeypatch):

@@ -8,13 +8,14 @@ Values far outside the range of the training data are cut: every mode at ``envel
 amplitude in the training part. A polynomial step is not a contraction on modes with little signal (phases of KdV);
 without the cut one path in a hundred blows up there. A ``bounded`` step also cuts the values u(x) at the largest |u| of
 the training part and goes on from there; if residuals are drawn (`residual`), the bound is CUT times as large. If a
-path of another step exceeds RANGE times the largest |u|, it is replaced from that frame on by the bounded path. So no
-rollout contains NaN, and it stays causal.
+path of another step exceeds RANGE times the largest |u| of the training part and of its own u_0, it is replaced from
+that frame on by the path that is cut at this largest |u|. A step without products of u is linear, and large values are
+no sign of divergence. So no rollout contains NaN, and it stays causal.
 """
 
 from __future__ import annotations
 
-import dataclasses
+import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
@@ -116,37 +117,63 @@ class Stepper:
         ``random`` every step adds a draw of it, for path b from the state ``states[b]``, and values are cut at CUT
         times the largest |u| of the training part.
         """
-        frames = dw.shape[1]
+        drawn = random is not None and states is not None
+        bound = (CUT if drawn else 1.0) / RANGE * self.largest if self.bounded or drawn else torch.inf
+        out = self._cut_at(u0.new_full((len(u0),), bound, dtype=torch.float64), u0, dw, random, states)
+        if replace and random is None and not self.bounded and not self.linear:
+            self._replace_wild(u0, dw, out)
+        return out
+
+    @property
+    def at_once(self) -> int:
+        """How many paths take a step together, so that the columns of their terms have about BLOCK bytes."""
         width = max(len(stage.terms) for one in self.maps for stage in one.stages) + 4
-        points = u0[0].numel() * (2**self.grid.dim if self.dictionary.work is not self.grid else 1)
-        size = max(1, BLOCK // (8 * points * width))
+        points = math.prod(self.grid.points) * (2**self.grid.dim if self.dictionary.work is not self.grid else 1)
+        return max(1, BLOCK // (8 * points * width))
+
+    @property
+    def linear(self) -> bool:
+        """Whether no term of any stage has a product of u with itself, with the noise or with a mean of u."""
+        terms = (term for one in self.maps for stage in one.stages for term in stage.terms)
+        return all(term.linear and not term.mean and not term.square for term in terms)
+
+    def _cut_at(
+        self, bound: Tensor, u0: Tensor, dw: Tensor, random: RandomPart | None = None, states: Tensor | None = None
+    ) -> Tensor:
+        """The paths with values cut at ``bound`` (B), one for each path; inf does not cut."""
+        frames, size = dw.shape[1], self.at_once
         out = torch.empty(dw.shape, dtype=torch.float64, device=dw.device)
         for first in range(0, len(dw), size):
             rows = slice(first, first + size)
             draws = None if random is None or states is None else random.start(states[rows], self.grid)
-            self._roll(u0[rows].double(), dw[rows], out[rows], frames, draws)
-        if replace and random is None and not self.bounded:
-            self._replace_wild(u0, dw, out)
+            self._roll(u0[rows].double(), dw[rows], out[rows], frames, bound[rows], draws)
         return out
 
-    def wild(self, u: Tensor) -> Tensor:
-        """(B, T): true from the first frame on at which a path (B T X..) leaves the range of the training data."""
-        return (~(u.abs().flatten(2).amax(2) <= self.largest)).cummax(1).values
+    def wild(self, u: Tensor, start: Tensor | float = 0.0) -> Tensor:
+        """(B, T): true from the first frame on at which a path (B T X..) leaves the range of the training data.
+
+        If ``start`` (B), the largest |u_0|, is larger than the largest |u| of these data, the range is that of u_0.
+        """
+        limit = torch.as_tensor(RANGE * start, dtype=u.dtype, device=u.device).clamp_min(self.largest)
+        return (~(u.abs().flatten(2).amax(2) <= limit.reshape(-1, 1))).cummax(1).values
 
     def _replace_wild(self, u0: Tensor, dw: Tensor, out: Tensor) -> None:
         """Replace paths that leave the range, from there on, by bounded ones."""
-        wild = self.wild(out)
+        start = u0.double().abs().flatten(1).amax(1)
+        wild = self.wild(out, start)
         rows = wild[:, -1].nonzero()[:, 0]
         if len(rows):
-            bounded = dataclasses.replace(self, bounded=True).rollout(u0[rows], dw[rows])
+            bounded = self._cut_at(start[rows].clamp_min(1.0 / RANGE * self.largest), u0[rows], dw[rows])
             shape = (*wild[rows].shape, *(1,) * self.grid.dim)
             out[rows] = torch.where(wild[rows].reshape(shape), bounded, out[rows])
 
-    def _roll(self, u0: Tensor, dw: Tensor, out: Tensor, frames: int, draws: Draws | None = None) -> None:
+    def _roll(
+        self, u0: Tensor, dw: Tensor, out: Tensor, frames: int, bound: Tensor, draws: Draws | None = None
+    ) -> None:
         """Write one block of rolled-out paths into ``out``."""
         out[:, 0] = u0
-        history, bound = self.maps[-1].history, (1.0 if draws is None else CUT) / RANGE * self.largest
-        cut = self.bounded or draws is not None
+        history, cut = self.maps[-1].history, not bool(bound.isposinf().all())
+        bound = bound.reshape(-1, *(1,) * self.grid.dim)
         past = [self.grid.transform(u0)]
         noise: list[Tensor] = []
         for n in range(frames - 1):
