@@ -3,6 +3,7 @@
     python benchmarks/measure_rates.py cuda 240 phi41-periodic >> rates.csv
 
 Arguments: device, samples, and tables if not all. The first epoch, in which CUDA graphs are captured, does not count.
+On a processor the seconds are those of one thread, not those of the clock, so that other programs do not count.
 Columns: model, equation, device, seconds per epoch, what an epoch costs in million numbers (`effort.epoch_cost`),
 configuration.
 """
@@ -14,6 +15,7 @@ import csv
 import dataclasses
 import sys
 import tempfile
+import time
 from collections.abc import Collection, Iterator
 
 import torch
@@ -26,6 +28,7 @@ from spdebench.paper.catalogue import TABLES, table
 from spdebench.spec import canonical_json
 from spdebench.tasks import Task
 from spdebench.training.identity import RunSpec, identify
+from spdebench.training.loop import Fit
 from speed.train import prepared
 
 
@@ -45,18 +48,25 @@ def measure(device: str, n: int, tables: Collection[str] = (), epochs: int = 3) 
         for case in cases(tables):
             name = [case.model, case.equation, torch.device(device).type]
             try:
-                eq = dataset_of(case.datasets[0]).equation
-                path = generate(eq, n=n, seed=0, out=folder, device=device, allow_aliasing=True)
+                data = dataset_of(case.datasets[0])
+                path = generate(data.equation, n=n, out=folder, seen=data.seen, device=device, allow_aliasing=True)
                 task = Task(path, **dataclasses.asdict(dataclasses.replace(case.task_spec, n=0)))
                 run = identify(case.model, task, case.config, {"epochs": epochs})
                 fit = prepared(run, task, device)
-                seconds = min([fit.run_epoch()["seconds"] for _ in range(epochs)][1:])
+                seconds = min([_epoch(fit, device) for _ in range(epochs)][1:])
             except (UserError, torch.OutOfMemoryError) as error:
                 sys.stderr.write(f"{','.join(name)}: {error}\n")
                 continue
             part = training_part([d.identity for d in task.datasets], run.task)
             size = epoch_cost(*part, run.options, device)
             yield [*name, f"{seconds:.4g}", f"{size:.4g}", canonical_json(case.config)]
+
+
+def _epoch(fit: Fit, device: str) -> float:
+    """Seconds of one epoch."""
+    before = time.process_time()
+    by_the_clock: float = fit.run_epoch()["seconds"]
+    return time.process_time() - before if torch.device(device).type == "cpu" else by_the_clock
 
 
 def main() -> None:
