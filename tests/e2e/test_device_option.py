@@ -24,6 +24,7 @@ ARGUMENTS = {
     "findings": ["--all"],
     "generate": ["phi41"],
     "predict": ["run", "file.parquet"],
+    "reproduce": ["phi41-periodic"],
     "suite": ["core", "--generate"],
     "sweep": ["fno", "file.parquet", "width=8,16"],
     "table": ["phi41-periodic", "--run"],

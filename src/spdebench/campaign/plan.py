@@ -83,10 +83,16 @@ class Job:
         return [dataset_of(values) for values in self.spec.datasets]
 
 
-def jobs(cells: Iterable[Cell], records: Records, runs: str | Path = "runs", device: str = "cpu") -> list[Job]:
-    """The runs that cells need, each once, in the order of the cells."""
+def jobs(
+    cells: Iterable[Cell], records: Records, runs: str | Path = "runs", device: str = "cpu", *, again: bool = False
+) -> list[Job]:
+    """The runs that cells need, each once, in the order of the cells.
+
+    ``again``: only those with a record, as if they had none; the records still tell how long they take.
+    """
     cells = list(cells)
     rates = Rates(records, device)
+    known: Records = {} if again else records
     groups = _groups_with_pilots(cells)
     wanted: dict[str, AnySpec] = {}
     shifts: dict[str, dict[str, DatasetSpec]] = defaultdict(dict)
@@ -115,7 +121,7 @@ def jobs(cells: Iterable[Cell], records: Records, runs: str | Path = "runs", dev
                 metrics[run.digest][cell.part][cell.metric] = None
     found = {
         digest: replace(
-            _job(run, shifts[digest], metrics[digest], tuple(shown[digest]), records.get(digest), Path(runs), rates),
+            _job(run, shifts[digest], metrics[digest], tuple(shown[digest]), known.get(digest), Path(runs), rates),
             gives=frozenset(gives[digest]),
             pilot=digest in pilots,
             members=members[digest],
@@ -128,7 +134,7 @@ def jobs(cells: Iterable[Cell], records: Records, runs: str | Path = "runs", dev
     for digest, cell in pilots.items():
         left = sum(found[run.digest].seconds for run in cell.pilots) + rates.seconds(cell.runs[0])
         found[digest] = replace(found[digest], chain=left)
-    return list(found.values())
+    return [job for job in found.values() if job.recorded or not again]
 
 
 def _groups_with_pilots(cells: Iterable[Cell]) -> dict[tuple[str, str], int]:

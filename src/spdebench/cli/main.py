@@ -25,6 +25,7 @@ from spdebench.cli import (
     plot,
     predict,
     report,
+    reproduce,
     results,
     show,
     status,
@@ -58,6 +59,7 @@ app.command("predict")(predict.predict)
 app.add_typer(model.app, name="model")
 app.command("sweep")(sweep.sweep)
 app.command("table")(table.table)
+app.command("reproduce")(reproduce.reproduce)
 app.command("merge")(merge.merge)
 app.command("suite")(suite.suite)
 app.add_typer(challenge.app, name="challenge")
