@@ -168,8 +168,8 @@ class Task(Displayed):
         return "u0+xi" if varies else "xi"
 
     def _u0_varies(self) -> bool:
-        """Whether the first samples of imported data have different initial data."""
-        u0 = self.datasets[0].read("u0", 0, min(COMPARED, len(self.datasets[0])))
+        """Whether the first samples of imported data, of all files together, have different initial data."""
+        u0 = np.concatenate([each.read("u0", 0, min(COMPARED, len(each))) for each in self.datasets])
         return bool((np.abs(u0 - u0[:1]) > SAME_U0 * np.abs(u0).max()).any())
 
     def _check(self) -> None:
