@@ -129,6 +129,16 @@ def test_shapes_that_differ_cannot_be_mixed(files):
         Task([files(), files(points=8)])
 
 
+@pytest.mark.parametrize(
+    ("fields", "message"),
+    [({"horizon": 0.1}, "the times of their frames"), ({"boundary": "dirichlet"}, "box or boundary condition")],
+)
+def test_clocks_and_grids_that_differ_cannot_be_mixed(files, fields, message):
+    """A part has the step dt, the frames and the grid of its first file."""
+    with pytest.raises(UserError, match=f"differ in {message}; they cannot be mixed"):
+        Task([files(), files(**fields)])
+
+
 def test_the_papers_settings():
     phi42 = sb.equation("phi42")
     assert subsampling(phi42) == {"every": 5}
