@@ -164,6 +164,12 @@ def test_a_resumed_training_is_the_uninterrupted_one(task):
     assert whole.log[0]["val_metric"] == "flow_loss" and len({e["train"] for e in whole.log}) == 3
 
 
+def test_a_training_part_without_variance_is_named(file):
+    """One sample has no variance, in whose unit the loss is: the error is not that of an empty validation part."""
+    with pytest.raises(UserError, match=r"training samples that differ, u is the same in all 1 of them"):
+        make_fit(Task(file, seen=2, split="1:3:3", n=7))
+
+
 @pytest.mark.gpu
 @pytest.mark.parametrize("on_host", [False, True])
 def test_a_graph_gives_the_weights_of_eager_steps(task, on_host):

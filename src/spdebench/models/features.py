@@ -24,6 +24,7 @@ from spdebench.equations.identity import to_dict as equation_to_dict
 from spdebench.errors import UserError
 from spdebench.models.base import Features, OperatorModel
 from spdebench.noise.unseen import fill_states
+from spdebench.registry import source
 from spdebench.tasks import Batch, Part
 from spdebench.version import __version__
 
@@ -252,7 +253,8 @@ def _put(values: Tensor, where: torch.device, model: OperatorModel) -> Tensor:
 
 # --- on disk ------------------------------------------------------------------------------------------------------
 def features_key(model: OperatorModel, part: Part) -> str:
-    """A hash of everything that features depend on: the model, its configuration and the input data."""
+    """A hash of everything that features depend on: the model, its configuration, the input data and the versions of
+    the user's own files that declare the model or an equation."""
     content = hashlib.sha256()
     batch = part.batch()
     for values in (batch.u0, batch.dw, batch.source):
@@ -265,6 +267,7 @@ def features_key(model: OperatorModel, part: Part) -> str:
         "equations": [equation_to_dict(e) for e in batch.equations],
         "inputs": content.hexdigest(),
         "versions": [__version__, torch.__version__],
+        "sources": [source(type(each)) for each in (model, *batch.equations)],
         "device": model.device.type,
     }
     return spec.digest(identity, 16)

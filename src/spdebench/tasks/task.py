@@ -28,6 +28,9 @@ COMPARED, SAME_U0 = 64, 1e-6
 """Initial data of imported files: this many samples are compared, and differences relative to max |u0| up to this are
 rounding."""
 
+SAME_TIMES = 1e-6
+"""Differences of times up to this, relative to the horizon, are rounding."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class TaskSpec:
@@ -124,10 +127,10 @@ def default_setting(equation: Equation) -> Setting:
 class Task(Displayed):
     """``Task(dataset, inputs="u0+xi")``: learn u from the noise (and the initial datum).
 
-    ``data`` is a dataset, a path, or several of one shape (a mixture, for example over J; their parts are joined).
-    Without ``inputs`` the task follows from the data; the sub-sampling is the paper's for this equation unless given.
-    ``equation`` is the equation of imported data, for models that need to know it. ``task.train``, ``task.val`` and
-    ``task.test`` are torch datasets.
+    ``data`` is a dataset, a path, or several with the same grid, times and number of samples (a mixture, for example
+    over J; their parts are joined). Without ``inputs`` the task follows from the data; the sub-sampling is the paper's
+    for this equation unless given. ``equation`` is the equation of imported data, for models that need to know it.
+    ``task.train``, ``task.val`` and ``task.test`` are torch datasets.
     """
 
     def __init__(
@@ -146,9 +149,7 @@ class Task(Displayed):
         if not self.datasets:
             raise UserError("task: at least one dataset is needed")
         first = self.datasets[0]
-        for other in self.datasets[1:]:
-            if other.shapes != first.shapes or len(other) != len(first):
-                raise UserError(f"task: {other.path.name} and {first.path.name} differ in shape; they cannot be mixed")
+        _check_alike(self.datasets)
         if equation is not None and not first.imported:
             raise UserError(f"task: {first.path.name} states its equation; equation= is for imported data")
         self.equations: tuple[Equation, ...] = (
@@ -168,8 +169,8 @@ class Task(Displayed):
         return "u0+xi" if varies else "xi"
 
     def _u0_varies(self) -> bool:
-        """Whether the first samples of imported data have different initial data."""
-        u0 = self.datasets[0].read("u0", 0, min(COMPARED, len(self.datasets[0])))
+        """Whether the first samples of imported data, of all files together, have different initial data."""
+        u0 = np.concatenate([each.read("u0", 0, min(COMPARED, len(each))) for each in self.datasets])
         return bool((np.abs(u0 - u0[:1]) > SAME_U0 * np.abs(u0).max()).any())
 
     def _check(self) -> None:
@@ -286,3 +287,19 @@ class Task(Displayed):
                 f"seed or with more samples"
             )
         return rows
+
+
+def _check_alike(datasets: Sequence[Dataset]) -> None:
+    """Refuse a mixture of files that differ in what its parts have once: numbers of samples and points, box, times."""
+    first, *others = datasets
+    rounding = SAME_TIMES * float(first.times[-1] - first.times[0])
+    for other in others:
+        unlike = ""
+        if other.shapes != first.shapes or len(other) != len(first):
+            unlike = "shape"
+        elif other.grid != first.grid:
+            unlike = "box or boundary condition"
+        elif not np.allclose(other.times, first.times, rtol=0, atol=rounding):
+            unlike = "the times of their frames"
+        if unlike:
+            raise UserError(f"task: {other.path.name} and {first.path.name} differ in {unlike}; they cannot be mixed")

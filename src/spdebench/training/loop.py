@@ -73,6 +73,11 @@ class Fit:
         self._val_kept = int((self._val_scale > 0).sum())
         if not self._val_kept:
             self._check_data()
+            if options.loss == "flow" and len(val):
+                raise UserError(
+                    f"loss=flow needs training samples that differ, u is the same in all {len(train)} of them; use "
+                    "another split or dataset"
+                )
             raise UserError("the validation part has no samples, or u = 0 in all of them; use another split or dataset")
         self._totals = torch.zeros(2, dtype=torch.float64, device=self.device)  # train, validation
         self.learner = Learner(

@@ -210,6 +210,8 @@ class Run(Displayed):
             raise UserError(f"{self.name}: members must be a whole number, at least 1, got {members}")
         if not hasattr(seed, "__index__"):
             raise UserError(f"{self.name}: seed must be a whole number, got {seed!r}")
+        if seen is not None and (isinstance(seen, bool) or not hasattr(seen, "__index__")):
+            raise UserError(f"{self.name}: seen must be a whole number, got {seen!r}")
         members = int(members)
         start, noise = self._inputs(u0, dw_seen)
         completed_by = self.completion(seen)

@@ -12,6 +12,7 @@ from spdebench import build, equation
 from spdebench.equations import renormalise
 from spdebench.errors import UserError
 from spdebench.grids import Grid
+from spdebench.models.layers import linear
 from spdebench.models.nspde import ComplexKernel, RealKernel
 from spdebench.models.nspde_s import constant, linear_variance
 from spdebench.tasks import Batch, Setting, TaskSpec
@@ -170,6 +171,22 @@ def test_scaling_is_that_of_each_samples_own_equation():
     torch.testing.assert_close(model(features), expected)
     assert factor.min() == 1 and factor.max() < 1.463
     assert model.counts() == plain.counts()
+
+
+@pytest.mark.parametrize("name", ["nspde", "ncde-fno"])
+def test_networks_too_wide_for_a_kernel_train_on_a_gpu(name, monkeypatch):
+    """There the linear layers of a perceptron have gradients of their own, summed over pieces of the rows."""
+    model, features, _ = calibrated(name, hidden=40)
+
+    def gradients():
+        return torch.autograd.grad(model(features).square().mean(), list(model.parameters()))
+
+    expected, several = gradients(), [1, 2, 4]
+    monkeypatch.setattr(linear, "splitting_pays", lambda x, rows: True)
+    monkeypatch.setattr("spdebench.accel.rows.pieces", lambda rows: max(k for k in several if rows % k == 0))
+    monkeypatch.setattr("spdebench.accel.rows.splitting_pays", lambda x, rows: True)
+    for got, wanted in zip(gradients(), expected, strict=True):
+        torch.testing.assert_close(got, wanted, rtol=1e-4, atol=1e-5 * float(wanted.abs().max()))
 
 
 @pytest.mark.parametrize("name", ["kdv", "wave", "phi43"])

@@ -129,6 +129,16 @@ def test_shapes_that_differ_cannot_be_mixed(files):
         Task([files(), files(points=8)])
 
 
+@pytest.mark.parametrize(
+    ("fields", "message"),
+    [({"horizon": 0.1}, "the times of their frames"), ({"boundary": "dirichlet"}, "box or boundary condition")],
+)
+def test_clocks_and_grids_that_differ_cannot_be_mixed(files, fields, message):
+    """A part has the step dt, the frames and the grid of its first file."""
+    with pytest.raises(UserError, match=f"differ in {message}; they cannot be mixed"):
+        Task([files(), files(**fields)])
+
+
 def test_the_papers_settings():
     phi42 = sb.equation("phi42")
     assert subsampling(phi42) == {"every": 5}
@@ -156,3 +166,15 @@ def test_the_task_of_imported_data_follows_from_their_initial_data(tmp_path):
         assert Task(data).spec.inputs == inputs
         assert Task(data, inputs="xi").spec.inputs == "xi"
         assert Task(data, equation=eq).spec.inputs == inputs
+
+
+def test_imported_files_with_one_initial_datum_each_are_a_task_with_several(tmp_path):
+    files = []
+    for name in ("phi41", "kpz", "phi41"):
+        eq = sb.equation(name, points=16, truncation=8, frames=4, steps=4, kappa=0.0, horizon=0.05)
+        folder = tmp_path / f"{len(files)}"
+        flat = export_published(sb.open_dataset(sb.generate(eq, n=6, seed=len(files), out=folder)), folder / "flat")
+        files.append(import_published(flat, folder / "imported"))
+    assert [Task(file).spec.inputs for file in files] == ["xi", "xi", "xi"]
+    assert Task(files[:2]).spec.inputs == "u0+xi"
+    assert Task(files[::2]).spec.inputs == "xi"

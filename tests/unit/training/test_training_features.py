@@ -6,6 +6,7 @@ import pytest
 import torch
 
 import spdebench as sb
+from spdebench import registry
 from spdebench.engines import memory
 from spdebench.errors import UserError
 from spdebench.models import features
@@ -69,6 +70,18 @@ def test_the_key_is_of_all_that_features_depend_on(task, path, monkeypatch):
     assert key != features_key(model, Task(path, seed=1).train)
     monkeypatch.setattr(model, "feature_spec", lambda: {"depth": 2})
     assert key != features_key(model, task.train)
+
+
+@pytest.mark.parametrize("kind", ["model", "equation"])
+def test_features_of_a_changed_file_are_computed_again(task, tmp_path, monkeypatch, kind):
+    """The features kept by an earlier version of the user's own file, in which `prepare` may have been another one."""
+    model = sb.build("tiny", task)
+    own = type(model) if kind == "model" else type(task.equations[0])
+    keys = [features_key(model, task.train)]
+    for version in ("1111111111", "2222222222"):
+        monkeypatch.setitem(registry._FILES, own.__module__, (tmp_path / "mine.py", version))
+        keys.append(features_key(model, task.train))
+    assert len(set(keys)) == 3
 
 
 def test_a_feature_without_samples_in_front_is_refused(task, monkeypatch):

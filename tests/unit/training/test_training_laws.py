@@ -341,6 +341,7 @@ def test_what_cannot_draw_members_says_so(runs, law_task):
     for run, options, message in (
         ("point", {}, "predicts one solution"),
         ("path", {}, "seen=K"),
+        ("path", {"seen": "2"}, "seen must be a whole number, got '2'"),
         ("law", {"seen": 0}, "trained with seen=2"),
         ("law", {"members": 0}, "at least 1"),
         ("law", {"members": 1.5}, "at least 1, got 1.5"),

@@ -46,6 +46,8 @@ def _small(x: Tensor, weight: Tensor) -> bool:
 
 
 class _Tall(torch.autograd.Function):
+    """The result is a view of a product of rows, so autograd does not allow to change it in place."""
+
     @staticmethod
     def forward(ctx: Any, x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
         ctx.save_for_backward(x, weight)

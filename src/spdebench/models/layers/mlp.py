@@ -39,8 +39,8 @@ def mlp(
     if accel.kernels("mlp", (x, first.weight), first.in_features, first.out_features, second.out_features):
         parameters = first.weight, first.bias, second.weight, second.bias
         return _Fused.apply(x, *parameters, activation, before)  # type: ignore[no-any-return,no-untyped-call]
-    hidden = first(x)
-    y: Tensor = second(functional.gelu(hidden) if activation == "gelu" else functional.relu(hidden, inplace=True))
+    hidden, in_place = first(x), not torch.is_grad_enabled()  # with gradients hidden may be a view, see `_Tall`
+    y: Tensor = second(functional.gelu(hidden) if activation == "gelu" else functional.relu(hidden, inplace=in_place))
     return y if before is None else before + y
 
 
