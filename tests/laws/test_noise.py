@@ -57,6 +57,8 @@ CASES = [
     ("fourier", 300, 64, "periodic"),
     ("fourier", 62, 31, "periodic"),
     ("fourier", 64, 17, "periodic"),
+    ("fourier", 130, 129, "periodic"),
+    ("fourier", 10, 9, "periodic"),
     ("sine", 32, 128, "dirichlet"),
     ("sine", 127, 128, "dirichlet"),
     ("sine", 256, 128, "dirichlet"),

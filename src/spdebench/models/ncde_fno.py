@@ -83,10 +83,14 @@ class Convolution(nn.Module):
         return torch.stack([angle.cos(), angle.sin()], dim=1).flatten(0, 1).to(self.weight)
 
     def _half(self, points: Sequence[int]) -> tuple[Tensor, Tensor]:
-        """P and Q of the default form: k also represents -k, so it counts twice, except where -k is the same wave."""
-        same = [2 * k % n == 0 for k, n in zip(self.numbers.unbind(1), points, strict=True)]  # 0 and Nyquist
-        alone = torch.stack(same).all(0)
-        p, q = (self.weight * torch.where(alone, 1.0, 2.0)[:, None, None, None]).unbind(-1)
+        """P and Q of the default form, in which k also represents -k.
+
+        k counts 2^(1-s) times, and k = 0 once. Here s is the number of axes with k_i = +-n_i/2: these two are the same
+        on the grid, so 2^s of the k and -k are the same wave. Then K = 1 gives K * z = z.
+        """
+        nyquist = sum(2 * k.abs() == n for k, n in zip(self.numbers.unbind(1), points, strict=True))
+        count = torch.where(self.numbers.any(1), 2.0 ** (1 - nyquist), 1.0).to(self.weight)
+        p, q = (self.weight * count[:, None, None, None]).unbind(-1)
         return p, q
 
     def _centred(self) -> tuple[Tensor, Tensor]:

@@ -135,7 +135,7 @@ class Fourier(Lattice):
         torch.mul(z[..., :kept], scale, out=out[..., :kept])
         out[..., kept:] = 0
         constant = z[..., 0].real * math.sqrt(2)
-        for centre in range(n, self.top + half, n):  # harmonics centre - m and centre + m alias onto -m and m
+        for centre in range(n, self.top + half + 1, n):  # harmonics centre - m and centre + m alias onto -m and m
             low, high = max(1, centre - self.top), min(inner, self.top - centre)
             if low <= inner:
                 out[..., low : inner + 1] += z[..., centre - inner : centre - low + 1].flip(-1).conj() * scale

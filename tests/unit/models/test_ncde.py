@@ -111,7 +111,8 @@ def test_default_convolution_is_that_of_a_real_kernel(points, modes):
 
 @pytest.mark.parametrize(("points", "modes"), [((8, 12), 6), ((7, 7), 7), ((8, 6), 6), ((6, 5, 4), 3), ((4, 4, 4), 4)])
 def test_convolution_in_several_dimensions_by_fft(points, modes):
-    """Re sum_k c K_k z^_k e^{2 pi i k.x} over one k of each pair +-k; c = 1 if k and -k are the same wave, else 2."""
+    """Re sum_k c_k K_k z^_k e^{2 pi i k.x} over one k of each pair +-k. The c_k of all k that are the same wave on the
+    grid, up to the sign, have the sum 1 if k and -k are the same wave, else 2."""
     torch.manual_seed(0)
     layer = Convolution(3, modes, published=False, dim=len(points)).double()
     z, v = torch.randn(2, 2, *points, 3, dtype=torch.float64)
@@ -119,13 +120,32 @@ def test_convolution_in_several_dimensions_by_fft(points, modes):
     assert len(layer.weight) == ((2 * top + 1) ** len(points) + 1) // 2
     mean = torch.fft.fftn(z, dim=axes, norm="forward")
     expected = v.clone()
-    for k, matrix in zip(layer.numbers.tolist(), torch.view_as_complex(layer.weight.detach()), strict=True):
+    waves = [
+        {tuple(s * a % n for a, n in zip(k, points, strict=True)) for s in (1, -1)} for k in layer.numbers.tolist()
+    ]
+    for k, matrix, wave in zip(
+        layer.numbers.tolist(), torch.view_as_complex(layer.weight.detach()), waves, strict=True
+    ):
         spectrum = torch.zeros_like(mean)
         at = (slice(None), *(a % n for a, n in zip(k, points, strict=True)))
         spectrum[at] = mean[at] @ matrix
-        count = 1 if all(2 * a % n == 0 for a, n in zip(k, points, strict=True)) else 2
-        expected += count * torch.fft.ifftn(spectrum, dim=axes, norm="forward").real
+        expected += len(wave) / waves.count(wave) * torch.fft.ifftn(spectrum, dim=axes, norm="forward").real
     torch.testing.assert_close(convolved(layer, z, v), expected)
+
+
+@pytest.mark.parametrize("points", [(8,), (7,), (4, 4), (5, 5), (4, 6), (4, 4, 4)])
+def test_convolution_with_the_matrix_one_leaves_its_modes_unchanged(points):
+    """K = 1 at every wave number counts each wave of the grid once, also a Nyquist wave, which several k describe."""
+    layer = Convolution(2, min(points), published=False, dim=len(points)).double()
+    with torch.no_grad():
+        layer.weight.zero_()[..., 0] = torch.eye(2, dtype=torch.float64)
+    z = torch.randn(3, *points, 2, dtype=torch.float64, generator=torch.Generator().manual_seed(0))
+    axes = tuple(range(1, z.ndim - 1))
+    spectrum = torch.fft.fftn(z, dim=axes)
+    for axis, n in zip(axes, points, strict=True):
+        k = (torch.fft.fftfreq(n) * n).round().abs()
+        spectrum *= (k <= layer.modes // 2).view(-1, *(1 for _ in range(z.ndim - 1 - axis)))
+    torch.testing.assert_close(convolved(layer, z), torch.fft.ifftn(spectrum, dim=axes).real)
 
 
 def test_wave_numbers_are_one_of_each_pair():
