@@ -175,6 +175,25 @@ def test_the_page_of_data_names_the_equations_whose_files_lack_steps_of_the_solv
     assert dict(found) == lacking
 
 
+def test_the_page_of_data_names_the_equations_whose_noise_is_no_projection_of_that_with_a_larger_J():
+    """The eigenvalues of the functions that both J have in common must agree; the functions and numbers always do."""
+    changed = set()
+    for name in (n for n in sb.EQUATIONS if sb.EQUATIONS[n].__module__.startswith("spdebench.")):
+        small, large = (sb.equation(name, truncation=truncation) for truncation in (8, 16))
+        modes = large.series().modes.tolist()
+        common = [modes.index(mode) for mode in small.series().modes.tolist()]
+        present = small.series().index > 0
+        if not small.eigenvalue_roots()[present].equal(large.eigenvalue_roots()[common][present]):
+            changed.add(name)
+    text = (
+        (DOCS / "data.md")
+        .read_text()
+        .partition("is a projection of the noise with a larger J.")[2]
+        .partition("\n- ")[0]
+    )
+    assert set(re.findall(r"`(\w+)`", text)) == changed
+
+
 def test_the_page_of_training_lists_every_option_with_its_default():
     text = (DOCS / "training.md").read_text().partition("\n## Options\n")[2].partition("\n## ")[0]
     listed = {}
