@@ -18,6 +18,7 @@ from in_children import run_script
 from spdebench.cli.main import main
 from spdebench.metrics import METRICS
 from spdebench.report.handbook import page_names
+from spdebench.suites import SUITES
 from spdebench.tasks.task import TaskSpec
 from spdebench.training.options import TrainOptions
 
@@ -173,6 +174,29 @@ def test_the_page_of_data_names_the_equations_whose_files_lack_steps_of_the_solv
     names, steps = re.search(r"all equations except (.*), which store every (.*) step\.", text).groups()
     found = zip(re.findall(r"`(\w+)`", names), map(int, re.findall(r"\d+", steps)), strict=True)
     assert dict(found) == lacking
+
+
+def with_other_eigenvalues(small: sb.Equation, large: sb.Equation) -> bool:
+    """Whether the noise of ``small`` is no projection of that of ``large``: the functions in both differ in size."""
+    modes = large.series().modes.tolist()
+    common = [modes.index(mode) for mode in small.series().modes.tolist()]
+    present = small.series().index > 0
+    return not small.eigenvalue_roots()[present].equal(large.eigenvalue_roots()[common][present])
+
+
+def test_the_page_of_data_names_the_equations_whose_noise_is_no_projection_of_that_with_a_larger_J():
+    ours = [name for name in sb.EQUATIONS if sb.EQUATIONS[name].__module__.startswith("spdebench.")]
+    text = (DOCS / "data.md").read_text().partition("is a projection of the noise with a larger J.")[2]
+    named = set(re.findall(r"`(\w+)`", text.partition("\n- ")[0]))
+    assert named == {n for n in ours if with_other_eigenvalues(*(sb.equation(n, truncation=J) for J in (8, 16)))}
+
+
+def test_the_page_of_the_core_suite_names_the_problem_whose_noise_differs_on_the_common_modes():
+    row = re.search(r"^\| `J x2` .*the same on the common modes(.*)$", (DOCS / "core.md").read_text(), re.MULTILINE)
+    data = {p.name: p.datasets() for p in SUITES["core"].problems}
+    problems = {name: (parts["test"], parts["J x2"]) for name, parts in data.items() if "J x2" in parts}
+    changed = {name for name, both in problems.items() if with_other_eigenvalues(*(d.equation for d in both))}
+    assert set(re.findall(r"`(\w+)`", row[1])) == changed
 
 
 def test_the_page_of_training_lists_every_option_with_its_default():

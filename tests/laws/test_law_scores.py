@@ -137,6 +137,16 @@ def test_intervals_cover_as_they_should():
     assert narrow["coverage_90"].value < 0.7
 
 
+def test_truths_at_a_dirichlet_end_count_as_inside():
+    """All members and truths are 0 at one of 6 points: the coverage exceeds its nominal value by (1 - nominal)/6."""
+    x, y = gaussian(600, 19), gaussian(600, 2, seed=1)
+    x[..., 0] = y[..., 0] = 0
+    found = law_scores(x, y, Grid(GRID.points, GRID.lower, GRID.upper, "dirichlet"), resamples=0, has_t0=False)
+    for name in ("coverage_50", "coverage_90"):
+        close(found[name], found[name].ideal + (1 - found[name].ideal) / 6)
+    assert found["rank_chi2"].details["p_value"] > 0.01
+
+
 @pytest.mark.parametrize("members", [2, 9, 16])
 def test_ranks_are_uniform_for_the_true_law_only(members):
     """p-values of 40 true laws are themselves uniform in the mean; a law with half the spread is found out."""

@@ -7,10 +7,15 @@ import math
 import pytest
 import torch
 
-from spdebench.equations import equation
+from spdebench.challenge.manifest import ChallengeProblem
+from spdebench.challenge.truth import drawn_inputs
+from spdebench.data.generate import generate
+from spdebench.data.identity import DatasetSpec
+from spdebench.equations import equation, identity
 from spdebench.errors import UserError
-from spdebench.noise import PartialNoise, make_basis
+from spdebench.noise import KeyedSeed, PartialNoise, make_basis
 from spdebench.solvers import seen_noise, simulate
+from spdebench.tasks import Task
 
 SMALL = {"points": 32, "frames": 8, "steps": 8, "truncation": 16}
 CASES = [
@@ -36,6 +41,27 @@ def test_member_zero_and_full_sight_are_the_ordinary_sample(name, fields, seen):
         assert torch.equal(plain.u, other.u) and torch.equal(plain.dw, other.dw)
     assert torch.equal(seen_noise(eq, 3, range(4), eq.truncation), plain.dw)
     assert not seen_noise(eq, 3, range(4), 0).any()
+
+
+def test_without_seen_all_modes_are_stored_also_those_beyond_J():
+    """With resolve_mollifier the noise of kpz has harmonics beyond J/2, which a truncation J leaves out."""
+    eq = equation("kpz", points=64, frames=4, steps=4, truncation=16, sigma=1, kappa=0.1, resolve_mollifier=True)
+    seed = KeyedSeed.of(bytes(32), "kpz")
+    paths = simulate(eq, seed, range(3))
+    assert float((seen_noise(eq, seed, range(3), 16) - paths.dw).norm() / paths.dw.norm()) > 0.2
+    assert torch.equal(seen_noise(eq, seed, range(3), None), paths.dw)
+    u0, dw = drawn_inputs(ChallengeProblem(name="kpz", equation=identity.to_dict(eq), n=3, sha256="0" * 64), seed)
+    assert torch.equal(torch.from_numpy(u0), paths.u0) and torch.equal(torch.from_numpy(dw), paths.dw)
+
+
+def test_J_is_refused_where_the_noise_has_modes_beyond_it(tmp_path):
+    eq = equation("kpz", points=64, frames=4, steps=4, truncation=16, kappa=0.1, resolve_mollifier=True)
+    for members in (1, 4):
+        assert DatasetSpec(equation=eq, n=40, seen=14, members=members).seen == 14
+        with pytest.raises(UserError, match="seen=J=16 is not all of the noise"):
+            DatasetSpec(equation=eq, n=40, seen=16, members=members)
+    with pytest.raises(UserError, match="seen=J=16 is not all of the noise"):
+        Task(generate(eq, n=20, out=tmp_path), seen=16)
 
 
 @pytest.mark.parametrize(("name", "fields", "seen"), CASES)

@@ -20,7 +20,6 @@ ROWS = 256
 def drawn_inputs(problem: ChallengeProblem, seed: KeyedSeed, device: str = "cpu") -> tuple[np.ndarray, np.ndarray]:
     """u0 (n X..) and the given increments (n T X..): those of all noise modes, or only of the seen ones."""
     equation = problem.build()
-    seen = equation.truncation if problem.seen is None else problem.seen
     shapes = [(problem.n, *shape) for shape in problem.columns().values()]
     need = 4 * sum(map(math.prod, shapes))
     check_free_memory(need, f"{problem.n} inputs of {problem.label}", "use -n for fewer inputs")
@@ -28,7 +27,8 @@ def drawn_inputs(problem: ChallengeProblem, seed: KeyedSeed, device: str = "cpu"
     with without_aliasing_warning():
         for rows in _blocks(problem.n):
             some = slice(rows.start, rows.stop)
-            u0[some], dw[some] = (part.cpu() for part in stored_inputs(equation, seed, rows, seen, device=device))
+            parts = stored_inputs(equation, seed, rows, problem.seen, device=device)
+            u0[some], dw[some] = (part.cpu() for part in parts)
     return u0, dw
 
 

@@ -65,7 +65,7 @@ class DatasetSpec:
             return
         if not 0 <= self.seen <= self.equation.truncation:
             raise UserError(f"seen must be between 0 and J={self.equation.truncation}, got {self.seen}")
-        self.equation.series().kept_by(self.seen)  # raises where the basis has no such truncation
+        check_seen(self.equation, self.seen)
         if self.members == 1:
             return
         if self.seen == self.equation.truncation:
@@ -192,6 +192,17 @@ def from_json(text: str) -> DatasetSpec:
     except ValueError as error:
         raise UserError(f"the file's spec is not JSON: {error}") from None
     return from_dict(values)
+
+
+def check_seen(equation: Equation, seen: int) -> None:
+    """Refuse a truncation that the basis does not have, and J itself if the noise has modes beyond it."""
+    basis = equation.series()
+    kept = basis.kept_by(seen)
+    if seen == equation.truncation and bool(((basis.index > 0) & ~kept).any()):
+        raise UserError(
+            f"seen=J={seen} is not all of the noise: {equation.name} has modes beyond J (resolve_mollifier); leave out "
+            f"seen, so that all of it is seen, or use a smaller one"
+        )
 
 
 def dataset_of(values: Any) -> DatasetSpec:

@@ -32,7 +32,9 @@ class KdV(Equation, name="kdv"):
     128 points, products de-aliased, the noise as an impulse u <- u + sigma dW at the start of each step, and between
     impulses the flow by `NormalForm` in a few sub-steps. (A dispersive flow keeps the energy of an impulse; noise
     averaged over the step would lose the high modes, whose phases cancel.) Edition ``converged`` does the same, with
-    more sub-steps on a grid that resolves J strictly. In both, E|u(t)|^2 = |u_0|^2 + sigma^2 Tr(Q) t.
+    more sub-steps on a grid that resolves J strictly. In both, E|u(t)|^2 = |u_0|^2 + sigma^2 Tr(Q) t, where Tr(Q) is
+    without the harmonic N/2 if J = N, the number of points: edition ``paper`` leaves the Nyquist mode out of u, and the
+    stored points of edition ``converged`` do not resolve it.
     """
 
     noise: Literal["cylindrical", "q_wiener"] = "q_wiener"

@@ -22,7 +22,8 @@ class NormalForm(Scheme, name="normal_form"):
     is constant between impulses and only shifts the solution, u(x,t) = m + v(x + 2 b m t, t). w is advanced by the
     integrating-factor Runge-Kutta method of order 4; u is computed from w by ``iterations`` fixed-point iterations, a
     contraction since |d^-1 u| is small. a and b are those that the equation declares in
-    `Equation.quadratic_dispersion`.
+    `Equation.quadratic_dispersion`. The Nyquist mode of an even number of points, whose derivative the grid cannot
+    represent, is left out of u: noise in it has no effect.
     """
 
     noise_form = "spectral"

@@ -119,21 +119,23 @@ def together(n: int, grid: Grid, device: torch.device | str) -> int:
 
 
 def seen_noise(
-    equation: Equation, seed: Seed, samples: Sequence[int], seen: int, *, device: torch.device | str = "cpu"
+    equation: Equation, seed: Seed, samples: Sequence[int], seen: int | None, *, device: torch.device | str = "cpu"
 ) -> Tensor:
     """Increments of the noise modes that truncation ``seen`` keeps, on the stored grid: float32, (N T X..), 0 at t_0.
+    None keeps all of them.
 
     They are computed from the stream again and not filtered from dw: where dw aliases, its modes cannot be separated.
     """
     wiener = equation.wiener(equation.solving_grid)
     scheme = make_scheme(equation, equation.horizon / equation.noise_steps, device)
     spectral, stride = scheme.noise_form == "spectral", equation.noise_steps // equation.frames
+    partial = None if seen is None else PartialNoise(seen)
     out = torch.zeros((len(samples), equation.frames + 1, *equation.grid.points), device=device)
     size = together(len(samples), equation.solving_grid, device)
     for first in range(0, len(samples), size):
         rows = samples[first : first + size]
         n, total = 0, torch.zeros(())
-        for block in _increments(wiener, scheme, seed, rows, PartialNoise(seen)):
+        for block in _increments(wiener, scheme, seed, rows, partial):
             for increment in block.unbind(1):
                 total = increment if n % stride == 0 else total + increment
                 n += 1
@@ -143,9 +145,9 @@ def seen_noise(
 
 
 def stored_inputs(
-    equation: Equation, seed: Seed, samples: Sequence[int], seen: int, *, device: torch.device | str = "cpu"
+    equation: Equation, seed: Seed, samples: Sequence[int], seen: int | None, *, device: torch.device | str = "cpu"
 ) -> tuple[Tensor, Tensor]:
-    """u0 (N X..) and `seen_noise` (N T X..) on the stored grid, without solving; with ``seen`` = J this noise is dw."""
+    """u0 (N X..) and `seen_noise` (N T X..) on the stored grid, without solving; without ``seen`` this noise is dw."""
     u0 = to_stored(equation.initial(equation.solving_grid, seed, samples, device), False, equation)
     return u0.float(), seen_noise(equation, seed, samples, seen, device=device)
 

@@ -13,6 +13,7 @@ import numpy as np
 from spdebench import spec
 from spdebench.data import Dataset, open_dataset
 from spdebench.data.blocks import SPLIT_SEED
+from spdebench.data.identity import check_seen
 from spdebench.display import Displayed, TableRows
 from spdebench.equations import Equation
 from spdebench.equations.inputs import TASK_TEXT, Inputs
@@ -97,11 +98,11 @@ class TaskSpec:
             raise UserError(f"task: seen={self.seen} needs samples whose noise is known; {dataset.path.name} has none")
         if dataset.spec.seen == self.seen:
             return "dw_seen"
-        if self.seen == (top := dataset.equation.truncation):
-            return "dw"
-        if self.seen > top:
+        if self.seen > (top := dataset.equation.truncation):
             raise UserError(f"task: seen must be between 0 and J={top}, got {self.seen}")
-        dataset.equation.series().kept_by(self.seen)  # raises where the basis has no such truncation
+        check_seen(dataset.equation, self.seen)
+        if self.seen == top:
+            return "dw"
         raise UserError(
             f"task: {dataset.path.name} does not store the noise that is seen with seen={self.seen}; generate it with "
             f"--seen {self.seen}"

@@ -9,6 +9,7 @@
     std_error             (sum (std X - std Y)^2 / sum (std Y)^2)^{1/2} over inputs, frames and points
     sliced_w2             (mean over frames and random directions of W_2^2 of the projections)^{1/2}
     coverage_50, _90      share of truths inside the central interval of the members; ``ideal`` is its nominal value
+                          (a truth that equals all members counts as inside, such as 0 at a stored Dirichlet end)
     rank_chi2             chi-square per degree of freedom of the rank histogram; ``details``: p-value and histogram
 
 A finite number of members adds noise to mean_error, std_error and sliced_w2: compare them with those of an independent

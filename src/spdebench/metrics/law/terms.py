@@ -92,7 +92,7 @@ def moment_errors(x: Tensor, y: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]
 
 def interval_ranks(members: int, share: float) -> tuple[int, int]:
     """Ranks i < j of the central interval [x_(i), x_(j)] of m members whose nominal coverage (j - i)/(m + 1) is
-    nearest to ``share``; a new draw of the same law lies in it with exactly that probability."""
+    nearest to ``share``; a new draw of the same law, if it has no atoms, lies in it with exactly that probability."""
     i = min(max(1, round((1 - share) / 2 * (members + 1))), members // 2)
     return i, members + 1 - i
 
