@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import os
+import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -203,7 +204,8 @@ def part_for(
 
 
 def check_part(run: Run, part: Part) -> None:
-    """Raise a one-line error unless the run can predict the samples of the part."""
+    """Raise a one-line error unless the run can predict the samples of the part; warn if its frames are further apart,
+    or less far, than those of the training data, because no model takes this into account."""
     setting = run.task_setting
     fixed_horizon = not type(run.model).any_horizon
     if setting.partial and part.noise == SEEN_NOISE and part.datasets[0].spec.seen != setting.seen:
@@ -220,6 +222,12 @@ def check_part(run: Run, part: Part) -> None:
         raise UserError(
             f"model '{run.spec.model}' works on the {setting.grid.points} points it was trained on, "
             f"these data have {part.grid.points}"
+        )
+    if not math.isclose(part.dt, setting.dt, rel_tol=1e-4):
+        warnings.warn(
+            f"the frames of {part.datasets[0].path.name} are {part.dt:.4g} apart, those that {run.name} was trained on "
+            f"{setting.dt:.4g}; the model treats them alike",
+            stacklevel=2,
         )
 
 

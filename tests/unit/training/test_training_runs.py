@@ -23,6 +23,7 @@ from spdebench.records import Record
 from spdebench.tasks import Task
 from spdebench.training import checkpoints, folder, part_for, score_on
 from spdebench.training.loop import Fit
+from spdebench.training.scoring import check_part
 from spdebench.version import commit, made_with
 
 FEW = {"epochs": 6, "batch_size": 8, "learning_rate": 1e-2, "checkpoint": 0}
@@ -342,6 +343,16 @@ def test_scores_on_other_data_join_the_record(whole, path, tmp_path):
     finer = sb.generate(sb.open_dataset(path).equation.replace(points=32), n=40, out=tmp_path)
     with pytest.raises(sb.UserError, match=r"works on the \(16,\) points it was trained on"):
         score_on(whole, task.part("test", finer), "finer")
+
+
+def test_frames_at_another_distance_are_told(whole, path, tmp_path):
+    equation = sb.open_dataset(path).equation
+    slower = sb.generate(equation.replace(horizon=2 * equation.horizon), n=40, out=tmp_path)
+    with pytest.warns(UserWarning, match="apart, those that .* was trained on .*; the model treats them alike"):
+        check_part(whole, Task(path).part("test", slower))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        check_part(whole, Task(path).part("test", path))
 
 
 def test_predict_checks_shapes(whole, task):
