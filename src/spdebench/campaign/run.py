@@ -170,7 +170,9 @@ class _Pool:
     def make(self, rest: Sequence[Job]) -> None:
         """Make the runs; at last those that another process was making are waited for."""
         self._run(self._new(rest))
-        self._run([replace(unit, wait_for_others=True, must_end=False) for unit in self.busy])
+        while self.busy:  # waiting for a pilot may make runs possible that the other process has begun too
+            busy, self.busy = self.busy, []
+            self._run([replace(unit, wait_for_others=True, must_end=False) for unit in busy])
 
     def _run(self, units: Sequence[Unit]) -> None:
         """Make units and what becomes possible meanwhile."""
