@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
+import shutil
 
 import pytest
 from tests.tiny_tables import made_up, tiny_table
@@ -123,6 +124,15 @@ def test_runs_that_another_process_makes_are_waited_for_also_after_their_pilots(
 
     monkeypatch.setattr(run, "make_run", made_elsewhere)
     assert [o.record.options["epochs"] for o in campaign()] == [1, 1, 1, 3]
+
+
+def test_no_run_is_made_twice_when_the_records_of_pilots_are_lost(campaign, tmp_path):
+    """Two pilots are collected from their folders; the third has lost its folder too and is made again."""
+    outcomes = campaign()
+    shutil.rmtree(tmp_path / "results")
+    shutil.rmtree(tmp_path / "runs" / outcomes[2].name)
+    again = [o.name for o in campaign()]
+    assert sorted(again) == sorted(o.name for o in outcomes)
 
 
 def test_reference_rows_have_no_pilots(tuned):
