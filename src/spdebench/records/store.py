@@ -152,7 +152,7 @@ def _merge_lines(found: dict[str, Record], text: str, path: Path) -> None:
 
 def _without_links(path: str, flags: int) -> int:
     """Open a file, but not through a symbolic link, which results of other people may contain."""
-    return os.open(path, flags | os.O_NOFOLLOW, 0o644)
+    return os.open(path, flags | files.NO_LINK, 0o644)
 
 
 @contextmanager
