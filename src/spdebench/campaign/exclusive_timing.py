@@ -23,8 +23,8 @@ from spdebench.tasks import Batch, Part
 from spdebench.training import RunSpec
 from spdebench.training.law_rows import INDEPENDENT_LAW
 from spdebench.training.provenance import device_name, device_type
-from spdebench.training.scoring import inference_time, rounded
-from spdebench.training.solver_row import BATCH, SOLVER, solver_time
+from spdebench.training.scoring import BATCH, inference_time, rounded
+from spdebench.training.solver_row import SOLVER, solver_time
 
 
 def reserved_seconds(todo: Sequence[Job], known: Records, budget: float | None) -> float:
