@@ -107,7 +107,7 @@ def timed(record: Record, device: str) -> Record | None:
 
 
 def _network_ms(record: Record, device: str) -> float:
-    """The time of a network does not depend on the values of weights and inputs: random ones are used."""
+    """Milliseconds per sample of a network with random weights and inputs: their values do not change its time."""
     spec = RunSpec(
         model=record.model,
         config=dict(record.config),
