@@ -58,6 +58,16 @@ def read_text(path: Path, most: int = MOST_JSON) -> str:
     return read_bytes(path, most).decode()
 
 
+def user_text(path: Path, most: int = MOST_JSON) -> str:
+    """`read_text` of a file that a user named: a one-line error if it cannot be read or is not text."""
+    try:
+        return read_text(path, most)
+    except UnicodeDecodeError:
+        raise UserError(f"{path} is not a text file in UTF-8") from None
+    except OSError as error:
+        raise UserError(f"cannot read {path} ({error.strerror or error})") from None
+
+
 def check_regular(path: Path, most: int | None = None) -> None:
     """Raise OSError unless the path is a regular file (of at most ``most`` bytes): a pipe or a device may never end."""
     _check_regular(os.stat(path), path, most)
