@@ -156,6 +156,7 @@ def test_a_pattern_may_also_match_the_file_of_members_of_a_dataset():
     assert one_dataset(Path(members), [samples, "seen=8"]) == (Path(samples), ["seen=8"])
     assert one_dataset(Path(samples), [members]) == (Path(samples), [])
     assert one_dataset(Path(members), ["seen=8"]) == (Path(members), ["seen=8"])  # refused later, with a reason
+    assert one_dataset(Path("."), []) == (Path("."), [])  # a folder, refused later too
     with pytest.raises(UserError, match=r"2 were given: choose one, such as data/phi41-seen8-0a.parquet"):
         one_dataset(Path(members), [samples, "data/kpz.parquet"])
 
