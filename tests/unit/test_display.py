@@ -59,6 +59,7 @@ def test_a_run_shows_its_configuration_as_a_user_types_it(run, tmp_path, capsys)
     config = {"width": 2, "layers": 1, "modes": (2, 2)}
     fno = sb.train("fno", run[1], out=tmp_path, config=config, epochs=1, progress=False)
     assert call("show", fno.path) == 0
+    assert call("show", fno.path, "width=3") == 2
     assert "modes=2,2" in repr(fno) and "modes=2,2" in capsys.readouterr().out.splitlines()[2]
 
 
