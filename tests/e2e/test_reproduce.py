@@ -9,6 +9,9 @@ import pytest
 
 import command_line
 from replace_records import replace_records
+from spdebench.campaign import one_run
+from spdebench.errors import UserError
+from spdebench.models import MODELS
 from spdebench.paper import catalogue
 from spdebench.records import store
 from spdebench.records.record import MetricValue
@@ -46,6 +49,18 @@ def test_recorded_runs_give_the_same_scores(here, capsys):
     assert {row["verdict"] for row in found["runs"]} == {"same"}
     assert [path.read_bytes() for path in sorted((here / "mine").iterdir())] == before
     assert set(store.read("first/results")) == set(store.read("mine"))
+
+
+def test_a_run_that_fails_is_named_and_is_an_error(here, capsys, monkeypatch):
+    def fails(*_: object) -> None:
+        raise UserError("it cannot be trained")
+
+    monkeypatch.setattr(one_run, "_train", fails)
+    assert reproduce("--results", "mine", "--out", "failing", "--json") == 1
+    found = json.loads(capsys.readouterr().out)
+    trained = {record.name for record in store.read("mine").values() if record.model in MODELS}
+    assert found["failed"] == dict.fromkeys(trained, "it cannot be trained") and trained
+    assert found["not_compared"] == len(trained)
 
 
 def changed(folder: str, factor: float, part: str) -> str:
