@@ -149,6 +149,8 @@ class Task(Displayed):
         for other in self.datasets[1:]:
             if other.shapes != first.shapes or len(other) != len(first):
                 raise UserError(f"task: {other.path.name} and {first.path.name} differ in shape; they cannot be mixed")
+        if len({spec.canonical_json(d.identity) for d in self.datasets}) < len(self.datasets):
+            raise UserError("task: a dataset was given twice, so that its samples would count twice")
         if equation is not None and not first.imported:
             raise UserError(f"task: {first.path.name} states its equation; equation= is for imported data")
         self.equations: tuple[Equation, ...] = (
