@@ -20,7 +20,8 @@ from typing import IO, Any
 from spdebench.errors import DamagedWarning, UserError
 
 _RESERVED = {"con", "prn", "aux", "nul", *(f"{port}{k}" for port in ("com", "lpt") for k in range(10))}
-_NO_LINK = getattr(os, "O_NOFOLLOW", 0)
+NO_LINK = getattr(os, "O_NOFOLLOW", 0)
+"""Flag of `os.open` that refuses a symbolic link, which may lead out of the folder; 0 on systems without it."""
 _UNSYNCABLE = (errno.EINVAL, errno.ENOTSUP, errno.EBADF, errno.EACCES)  # of folders, on some file systems
 
 
@@ -55,6 +56,16 @@ def read_bytes(path: Path, most: int = MOST_JSON) -> bytes:
 def read_text(path: Path, most: int = MOST_JSON) -> str:
     """The text of a regular file of at most ``most`` bytes in UTF-8. ValueError: it is not text."""
     return read_bytes(path, most).decode()
+
+
+def user_text(path: Path, most: int = MOST_JSON) -> str:
+    """`read_text` of a file that a user named: a one-line error if it cannot be read or is not text."""
+    try:
+        return read_text(path, most)
+    except UnicodeDecodeError:
+        raise UserError(f"{path} is not a text file in UTF-8") from None
+    except OSError as error:
+        raise UserError(f"cannot read {path} ({error.strerror or error})") from None
 
 
 def check_regular(path: Path, most: int | None = None) -> None:
@@ -152,7 +163,7 @@ def new_folder(folder: Path, overwrite: bool, known: Collection[str]) -> Iterato
 @contextmanager
 def _locked_folder(folder: Path) -> Iterator[None]:
     """Lock the folder itself inside the context, if the file system supports it."""
-    descriptor = os.open(folder, os.O_RDONLY | _NO_LINK)
+    descriptor = os.open(folder, os.O_RDONLY | NO_LINK)
     try:
         with suppress(UserError):
             try_lock(descriptor)
@@ -183,7 +194,7 @@ def make_folder(folder: Path) -> None:
 
 def sync_file(path: Path) -> None:
     """Wait until the content of a file is on the disk."""
-    descriptor = os.open(path, os.O_RDONLY | _NO_LINK)
+    descriptor = os.open(path, os.O_RDONLY | NO_LINK)
     try:
         os.fsync(descriptor)
     finally:
@@ -229,7 +240,7 @@ def _new_temporary(path: Path) -> tuple[Path, int]:
     """A new file next to ``path``, and a descriptor with its lock, which lasts as long as the descriptor is open."""
     while True:
         temporary = path.with_name(_temporary_name(path))
-        descriptor = os.open(temporary, os.O_RDWR | os.O_CREAT | os.O_EXCL | _NO_LINK, 0o666)
+        descriptor = os.open(temporary, os.O_RDWR | os.O_CREAT | os.O_EXCL | NO_LINK, 0o666)
         with suppress(UserError):  # without file locks nobody removes the files of others
             _flock(descriptor, "LOCK_EX")
         if temporary.exists():  # otherwise another writer has removed it before it was locked
@@ -250,7 +261,7 @@ def _remove_if_dead(temporary: Path) -> None:
     """Remove a temporary file or folder unless a running process has locked it."""
     with suppress(OSError, UserError):
         folder = stat.S_ISDIR(temporary.lstat().st_mode)
-        descriptor = os.open(temporary, (os.O_RDONLY if folder else os.O_RDWR) | os.O_NONBLOCK | _NO_LINK)
+        descriptor = os.open(temporary, (os.O_RDONLY if folder else os.O_RDWR) | os.O_NONBLOCK | NO_LINK)
         try:
             kind = os.fstat(descriptor).st_mode
             if stat.S_ISDIR(kind) and try_lock(descriptor):
@@ -304,7 +315,7 @@ def try_lock(file: int | IO[Any], *, shared: bool = False) -> bool:
 
 def check_lock(descriptor: int, path: Path) -> None:
     """Refuse a file system on which two processes can have the same lock: try to lock a locked file once more."""
-    other = os.open(path, os.O_RDWR | _NO_LINK)
+    other = os.open(path, os.O_RDWR | NO_LINK)
     try:
         if os.path.sameopenfile(descriptor, other) and try_lock(other):
             raise _no_locks("a second process would get the same lock")

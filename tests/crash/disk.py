@@ -157,6 +157,8 @@ class Disk:
         kind = mode.replace("b", "").replace("t", "")
         raw = _Raw(self, file, kind if "+" in kind else f"{kind}+", opener=named.get("opener"))
         self._created(raw.fileno())
+        if named.get("buffering") == 0:
+            return raw
         buffered = io.BufferedRandom(raw)
         if "b" in mode:
             return buffered

@@ -16,6 +16,7 @@ import pytest
 
 import spdebench as sb
 from command_line import call
+from spdebench.cli.output import size
 from spdebench.cli.train import one_dataset
 from spdebench.equations import meanings as meanings_of_fields
 from spdebench.errors import UserError
@@ -155,6 +156,7 @@ def test_a_pattern_may_also_match_the_file_of_members_of_a_dataset():
     assert one_dataset(Path(members), [samples, "seen=8"]) == (Path(samples), ["seen=8"])
     assert one_dataset(Path(samples), [members]) == (Path(samples), [])
     assert one_dataset(Path(members), ["seen=8"]) == (Path(members), ["seen=8"])  # refused later, with a reason
+    assert one_dataset(Path("."), []) == (Path("."), [])  # a folder, refused later too
     with pytest.raises(UserError, match=r"2 were given: choose one, such as data/phi41-seen8-0a.parquet"):
         one_dataset(Path(members), [samples, "data/kpz.parquet"])
 
@@ -333,3 +335,7 @@ def test_out_is_a_folder_and_not_the_name_of_a_file(tmp_path, monkeypatch, capsy
         assert call(*words, "--out", "flat.parquet") == 2
         assert "--out is a folder" in capsys.readouterr().err
     assert not Path("flat.parquet").exists()
+
+
+def test_sizes_are_rounded_to_the_next_unit():
+    assert [size(b) for b in (999, 999_400, 999_600, 1_500_000)] == ["999 B", "999 kB", "1 MB", "1.5 MB"]

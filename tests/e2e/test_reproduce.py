@@ -9,6 +9,9 @@ import pytest
 
 import command_line
 from replace_records import replace_records
+from spdebench.campaign import one_run
+from spdebench.errors import UserError
+from spdebench.models import MODELS
 from spdebench.paper import catalogue
 from spdebench.records import store
 from spdebench.records.record import MetricValue
@@ -48,6 +51,18 @@ def test_recorded_runs_give_the_same_scores(here, capsys):
     assert set(store.read("first/results")) == set(store.read("mine"))
 
 
+def test_a_run_that_fails_is_named_and_is_an_error(here, capsys, monkeypatch):
+    def fails(*_: object) -> None:
+        raise UserError("it cannot be trained")
+
+    monkeypatch.setattr(one_run, "_train", fails)
+    assert reproduce("--results", "mine", "--out", "failing", "--json") == 1
+    found = json.loads(capsys.readouterr().out)
+    trained = {record.name for record in store.read("mine").values() if record.model in MODELS}
+    assert found["failed"] == dict.fromkeys(trained, "it cannot be trained") and trained
+    assert found["not_compared"] == len(trained)
+
+
 def changed(folder: str, factor: float, part: str) -> str:
     """A folder of the same records, in which the relative L2 error of one run is another; the name of that run."""
     records = store.read("mine")
@@ -78,7 +93,9 @@ def test_another_score_is_found_on_every_part(here, capsys, factor, part, verdic
     assert verdict in row
     # the maintainers' script puts the new records in the place of the others; then all is the same
     order = list(store.read(folder))
-    assert replace_records(f"again-{factor}/results", folder) == [name]
+    old = next(record for record in store.read(folder).values() if record.name == name)
+    store.add(folder, dataclasses.replace(old, shifts={"elsewhere": old.shifts["fresh"]}))  # for another table
+    assert replace_records(f"again-{factor}/results", folder) == {name: ["elsewhere"]}
     assert list(store.read(folder)) == order
     assert reproduce("--results", folder, "--out", f"again-{factor}") == 0
 

@@ -90,6 +90,13 @@ def test_sweep(data, tmp_path, capsys):
     assert len(list(tmp_path.iterdir())) == 4 and len(list(tmp_path.glob("*/record.json"))) == 1
 
 
+@pytest.mark.parametrize("form", [(), ("--json",)])
+def test_a_sweep_in_which_everything_diverges_fails_in_both_forms(data, tmp_path, capsys, form):
+    words = [*SMALL, "epochs=3", "learning_rate=1e20,1e25", "--out", tmp_path]
+    assert call("sweep", "deeponet", data, *words, *form) == 2
+    assert "every combination diverged" in capsys.readouterr().err
+
+
 @pytest.mark.parametrize(
     ("words", "message"),
     [

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import shutil
 from dataclasses import replace
 from pathlib import Path
 
@@ -74,6 +75,24 @@ def test_records_that_are_no_regular_file_of_bounded_size(tmp_path, put):
         store.read(tmp_path)
     with pytest.raises(UserError, match=r"cannot (read|write)"):
         store.add(tmp_path, record("fno", dataset(8, 0.0)))
+
+
+@pytest.mark.parametrize("words", ["results --readme README.md", "findings printed-twice --out README.md", "merge ."])
+def test_a_page_or_a_file_of_records_that_is_not_text_is_one_line(made, tmp_path, monkeypatch, capsys, words):
+    monkeypatch.chdir(tmp_path)
+    Path("unfinished.json").write_text("{}")
+    for name in ("README.md", "records.jsonl"):
+        Path(name).write_bytes(b"\xff\n")
+    results = [] if words == "merge ." else ["--results", made / "results"]
+    assert call(*words.split(), *results) == 2
+    assert "is not a text file in UTF-8" in capsys.readouterr().err
+
+
+def test_a_card_that_is_not_text_is_one_line(made, tmp_path, capsys):
+    file = shutil.copy(next((made / "data").glob("*.parquet")), tmp_path)
+    Path(file).with_suffix(".md").write_bytes(b"\xff\n")
+    assert call("data", "push", file, "--out", tmp_path / "published") == 2
+    assert "is not a text file in UTF-8" in capsys.readouterr().err
 
 
 def test_the_bound_of_a_json_file(tmp_path):

@@ -7,6 +7,7 @@ from html.parser import HTMLParser
 import pytest
 
 import spdebench as sb
+from command_line import call
 from spdebench.display import Displayed, aligned
 
 
@@ -52,6 +53,14 @@ def test_every_object_shows_what_it_is(run):
         assert len(text.splitlines()) < 25 and len(text) < 2500
         for word in words:
             assert word in text and word in html, (word, text)
+
+
+def test_a_run_shows_its_configuration_as_a_user_types_it(run, tmp_path, capsys):
+    config = {"width": 2, "layers": 1, "modes": (2, 2)}
+    fno = sb.train("fno", run[1], out=tmp_path, config=config, epochs=1, progress=False)
+    assert call("show", fno.path) == 0
+    assert call("show", fno.path, "width=3") == 2
+    assert "modes=2,2" in repr(fno) and "modes=2,2" in capsys.readouterr().out.splitlines()[2]
 
 
 def test_nothing_is_read_to_show_it(run):

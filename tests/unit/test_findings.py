@@ -178,6 +178,7 @@ def test_the_command_lists_prints_and_refuses(tmp_path, capsys):
 
 def test_a_file_of_the_wrong_kind_is_refused(tmp_path, capsys):
     path = generate(equation("phi41", points=16, truncation=16, frames=5, steps=5), n=2, out=tmp_path)
-    for name, told in (("nse", "reads files of nse"), ("batch-metrics", "needs at least 80")):
+    others = [(name, f"has data of phi41; this finding reads files of {name}") for name in ("kpz", "kdv", "nse")]
+    for name, told in (*others, ("batch-metrics", "needs at least 80")):
         assert call("findings", name, "--data", path) == 2
         assert told in capsys.readouterr().err

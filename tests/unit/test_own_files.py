@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import os
 import re
 import sys
@@ -12,7 +13,9 @@ import pytest
 import spdebench as sb
 from command_line import call as command
 from spdebench import registry
-from spdebench.campaign.one_run import Places, collect
+from spdebench.campaign.deadline import FOREVER, Deadline
+from spdebench.campaign.one_run import Places, Unit, collect, make_run
+from spdebench.data.identity import dataset_of
 from spdebench.equations import EQUATIONS
 from spdebench.models import MODELS
 from spdebench.report.numbers import first_few
@@ -102,6 +105,10 @@ def test_old_data_and_runs_are_not_shown_for_an_edited_file(own_file, capsys):
     assert "already finished" in told(WALKER + "\n# edited\n", *train, "--force")
     run, places = sb.open_run(next(Path("runs").glob("walker-*"))), Places("data", "runs", "results")
     refused, taken = (collect(run.spec, places, force) for force in (False, True))  # as `table --run` does
+    assert refused.state == "failed" and "which has changed" in refused.message and taken.state == "added"
+    shift = {"fresh": dataclasses.replace(dataset_of(run.spec.datasets[0]), seed=1)}  # a score is still to be added
+    unit = Unit(run.spec, shift, places, "cpu", Deadline.after(FOREVER))
+    refused, taken = (make_run(dataclasses.replace(unit, force=force)) for force in (False, True))
     assert refused.state == "failed" and "which has changed" in refused.message and taken.state == "added"
 
 

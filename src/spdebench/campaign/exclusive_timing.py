@@ -23,8 +23,8 @@ from spdebench.tasks import Batch, Part
 from spdebench.training import RunSpec
 from spdebench.training.law_rows import INDEPENDENT_LAW
 from spdebench.training.provenance import device_name, device_type
-from spdebench.training.scoring import inference_time, rounded
-from spdebench.training.solver_row import BATCH, SOLVER, solver_time
+from spdebench.training.scoring import BATCH, inference_time, rounded
+from spdebench.training.solver_row import SOLVER, solver_time
 
 
 def reserved_seconds(todo: Sequence[Job], known: Records, budget: float | None) -> float:
@@ -107,7 +107,7 @@ def timed(record: Record, device: str) -> Record | None:
 
 
 def _network_ms(record: Record, device: str) -> float:
-    """The time of a network does not depend on the values of weights and inputs: random ones are used."""
+    """Milliseconds per sample of a network with random weights and inputs: their values do not change its time."""
     spec = RunSpec(
         model=record.model,
         config=dict(record.config),

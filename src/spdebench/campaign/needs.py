@@ -29,8 +29,8 @@ class RunSettings:
     """How runs are made; nothing here changes a number.
 
     ``workers``: how many runs are made at the same time; if not given, one with the engine ``local`` (`for_devices`
-    fills GPUs) and as many as the cluster holds with ``ray``. ``per_gpu``: how many share a GPU; 0: as follows from
-    ``workers`` locally, one on a cluster.
+    fills GPUs) and as many as the cluster holds with ``ray``. ``per_gpu``: how many runs share a GPU; 0 means
+    ``workers`` divided by the number of GPUs on this machine, and one on a cluster.
     """
 
     workers: int | None = None
@@ -41,7 +41,11 @@ class RunSettings:
     by_load: bool = False  # runs start on a GPU until it is fully used, in place of a fixed number
 
     def for_devices(self, devices: Sequence[str], cores: int | None = None) -> RunSettings:
-        """With as many runs at a time as fill local GPUs: ``per_gpu`` on each, or by load, 12 and ``cores`` at most."""
+        """These settings with as many simultaneous runs as fill the local GPUs, if their number was not given.
+
+        These are ``per_gpu`` runs on each GPU. If that is 0, runs start on a GPU until it is fully used; there are at
+        most `PER_GPU` on each, and no more than ``cores`` in all.
+        """
         if self.workers is not None or self.engine != "local" or device_type(devices[0]) != "cuda":
             return self
         most = PER_GPU if cores is None else min(PER_GPU, max(1, cores // len(devices)))
@@ -135,7 +139,7 @@ class Needs:
         return self._shares[job.spec.digest]
 
     def _runs_at_once(self, share: float) -> float:
-        """How many runs of this share a GPU holds by load; at least one."""
+        """How many runs that each use this share fill a GPU, at least one; infinite unless runs start by load."""
         return max(1, math.floor(FULL_LOAD / share)) if self.by_load and share else math.inf
 
     def of(self, job: Job, device: str) -> Need:

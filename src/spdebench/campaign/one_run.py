@@ -253,7 +253,9 @@ def _make(unit: Unit) -> Record:
 
 def _train(spec: RunSpec, unit: Unit) -> Run:
     if has_record(unit.places, spec):
-        return open_run(unit.folder)
+        finished = open_run(unit.folder)
+        check_source(finished, force=unit.force)
+        return finished
     run = train(
         spec.model,
         _task(spec, unit),

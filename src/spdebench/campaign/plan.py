@@ -33,16 +33,21 @@ UNPUBLISHED = 0.01  # numbers for which a run counts that no published number an
 
 @dataclass(frozen=True)
 class Job:
-    """One run that a table needs. It is ``done`` (in the records), ``finished`` (only in its folder), ``begun`` or
-    ``missing``.
+    """One run that a table needs, and what is still to be done for it.
 
-    ``shifts`` are further datasets, by label, on which it is still to be scored; ``metrics`` the metrics beyond the
-    usual ones that its record lacks, by part; ``figure_data`` what it lacks for figures; ``seconds`` what is left to
-    do. ``gives`` are the published numbers (their lines in `published.csv`) and the rows of leaderboards (table, group,
-    row) that wait for it. ``pilot``: it tries a learning rate for them, and ``chain`` are the seconds of all pilots and
-    of the run after them. ``members``: how many its datasets of laws have. Jobs of a lower ``group`` come first, and
-    within it those of a lower ``turn``. ``recorded``: it has a record. ``lacking``: why a recorded run is made again,
-    that is, what its record lacks and no folder of a finished run can give.
+    status       ``done`` (in the records), ``finished`` (only in its folder), ``begun`` or ``missing``
+    seconds      about how long the rest takes
+    shifts       further datasets, by label, on which it is still to be scored
+    metrics      metrics beyond the usual ones that its record lacks, by part
+    figure_data  what its record lacks for figures
+    gives        what waits for it: published numbers (their lines in `published.csv`) and rows of leaderboards (table,
+                 group, row)
+    pilot        whether it is a short run that tries a learning rate for another run
+    chain        for a pilot: seconds of all pilots of that run and of the run itself
+    members      number of members in its datasets of laws
+    turn, group  jobs of a lower group are made first, and within a group those of a lower turn
+    recorded     whether it has a record
+    lacking      why a recorded run is made again: what its record lacks and the folder of a finished run cannot give
     """
 
     spec: AnySpec

@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any
 
 from spdebench.errors import UserError
-from spdebench.files import MOST_LINES, plain_name, read_bytes, read_text, replacing, write_text
+from spdebench.files import MOST_LINES, plain_name, read_bytes, replacing, user_text, write_text
 from spdebench.records import Record, Records, store
 from spdebench.spec import loads
 from spdebench.training import checkpoints
@@ -151,7 +151,7 @@ def merge(folder: str | Path, results: str | Path, runs: str | Path) -> Moved:
 
 
 def _records(path: Path) -> Iterator[Record]:
-    for number, line in enumerate(read_text(path, MOST_LINES).splitlines(), start=1):
+    for number, line in enumerate(user_text(path, MOST_LINES).splitlines(), start=1):
         try:
             yield Record.from_dict(loads(line))
         except (ValueError, UserError) as error:

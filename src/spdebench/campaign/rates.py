@@ -3,13 +3,13 @@
     seconds of training = rate x (million numbers of its training part + 0.1 x steps of an epoch) x epochs x slowdown
 
 where on a GPU the start of a step costs as much as 0.1 million numbers, on a processor nothing; with loss=energy each
-draw counts. Models without training and the rows of reference take a rate times the million numbers of their data.
+draw counts. Models without training and reference rows take a rate times the million numbers of their data.
 
 A rate is the median over finished runs of the same model on the same kind of device: with the same configuration and
 equation if there are any, else on the same equation, else on any. Runs that shared their GPU count with the time that
 they would have taken alone (`sharing`). Where there is no record the rate comes from `rates.csv`, whose rows hold for
 one configuration or, where none is given, for all.
-The rows of flow-fno on cuda are those of fno, whose layers it has.
+The rows of flow-fno on cuda are copies of those of fno, which has the same layers.
 """
 
 from __future__ import annotations
@@ -100,7 +100,7 @@ class Rates:
         return default
 
     def learned(self) -> dict[tuple[str, ...], float]:
-        """Median rates of finished runs, by the keys of runs alike: (model, equation, configuration) and shorter."""
+        """Median rates of finished runs, by the keys of similar runs: (model, equation, configuration) and shorter."""
         found = {key: [rate for digest, rate in rates.items() if digest] for key, rates in self._rates.items()}
         return {key: statistics.median(rates) for key, rates in found.items() if rates}
 

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from spdebench import spec
 from spdebench.campaign.selection import cells_of
-from spdebench.errors import UserError
+from spdebench.errors import Damaged, UserError
 from spdebench.paper.base import EDITIONS, Cell, Edition, Table
 from spdebench.paper.catalogue import table
 from spdebench.records import Records
@@ -48,13 +48,14 @@ class Campaign:
 
 def campaigns(runs: str | Path) -> list[Campaign]:
     """All requests that are stored in a folder of runs."""
-    return [
-        spec.build(Campaign, _mapping(read_json(path), path), path.name)
-        for path in sorted(Path(runs).glob("campaign-*.json"))
-    ]
+    return [_read(path) for path in sorted(Path(runs).glob("campaign-*.json"))]
 
 
-def _mapping(value: object, path: Path) -> dict[str, object]:
-    if not isinstance(value, dict):
+def _read(path: Path) -> Campaign:
+    try:
+        values = read_json(path)
+    except Damaged:
+        values = None
+    if not isinstance(values, dict):
         raise UserError(f"{path} is not a campaign; remove it")
-    return value
+    return spec.build(Campaign, values, path.name)

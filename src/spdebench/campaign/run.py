@@ -93,8 +93,8 @@ def fill_missing(
             for unit in _units(jobs, places, settings, end, needs)
         ]
 
-    pool = _Pool(settings, note, units_of, after_pilots)
-    pool.make(rest if not any(job.pilot for job in ready) else [*rest, *after_pilots()])
+    pool = _Pool(settings, note, units_of, after_pilots, pilot_ended=any(job.pilot for job in ready))
+    pool.make(rest)
     time_exclusively([*todo, *pool.joined], places.runs, places.results, places.devices, settings.engine, deadline)
     if portable is not None:
         export(portable, store.read(places.results), places.runs)  # with times, and what other commands have recorded
@@ -159,18 +159,21 @@ class _Pool:
         note: Report,
         units_of: Callable[[Sequence[Job]], list[Unit]],
         after_pilots: Callable[[], Sequence[Job]],
+        pilot_ended: bool,
     ) -> None:
         self.settings, self.note, self.units_of, self.after_pilots = settings, note, units_of, after_pilots
         self.units: dict[str, Unit] = {}
         self.joined: list[Job] = []  # jobs that became possible when pilots had ended
         self.put_off: list[Unit] = []  # units that cannot end before the deadline: they start after all others
         self.busy: list[Unit] = []  # units that another process is making
-        self.pilot_ended = False  # whether a pilot has ended since `after_pilots` was asked last
+        self.pilot_ended = pilot_ended  # whether a pilot has ended since `after_pilots` was asked last
 
     def make(self, rest: Sequence[Job]) -> None:
         """Make the runs; at last those that another process was making are waited for."""
-        self._run(self._new(rest))
-        self._run([replace(unit, wait_for_others=True, must_end=False) for unit in self.busy])
+        self._run([*self._new(rest), *self._more()])
+        while self.busy:  # waiting for a pilot may make runs possible that the other process has begun too
+            busy, self.busy = self.busy, []
+            self._run([replace(unit, wait_for_others=True, must_end=False) for unit in busy])
 
     def _run(self, units: Sequence[Unit]) -> None:
         """Make units and what becomes possible meanwhile."""

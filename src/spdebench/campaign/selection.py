@@ -63,7 +63,7 @@ def _begins(pattern: str, text: str) -> bool:
 
 
 def _no_match(patterns: str, unknown: Sequence[str], cells: Sequence[Cell]) -> UserError:
-    """``unknown`` are the words that no cell matches, if there are any; otherwise no cell matches all at once."""
+    """The error if no cell matches; ``unknown`` are the words that match no cell even alone, if there are any."""
     models = list(dict.fromkeys(cell.model for cell in cells))
     equations = list(dict.fromkeys(str(values.get("equation")) for cell in cells for values in cell.runs[0].datasets))
     words = {word for cell in cells for word in re.findall(r"[a-z0-9][^\s,:]*", f"{cell.table} {cell.label}".lower())}

@@ -1,4 +1,4 @@
-"""The command line: one small module per verb, no logic.
+"""The command line: one module per command, with its options and its output as text or JSON.
 
-Verbs import torch and the rest of the package inside their functions, so that ``--help`` does not wait for them.
+Commands import torch and the rest of the package inside their functions, so that ``--help`` does not wait for them.
 """

@@ -115,9 +115,9 @@ def _print(f: Finding, found: Found, data: Path | None) -> None:
 
 def _write(found: dict[str, Found], out: Path) -> None:
     """Write the computed findings into a page; its other sections stay."""
-    from spdebench.files import write_text
+    from spdebench.files import user_text, write_text
     from spdebench.findings.page import page
 
-    old = out.read_text(encoding="utf-8") if out.is_file() else ""
+    old = user_text(out) if out.is_file() else ""
     write_text(out, page(found, old))
     typer.echo(f"{out}")

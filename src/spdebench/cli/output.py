@@ -97,7 +97,7 @@ def print_table(rows: TableRows) -> None:
 def size(count: float) -> str:
     """A number of bytes as text: ``1.5 MB``."""
     for unit in ("B", "kB", "MB", "GB"):
-        if count < 1000:
+        if count < 999.5:  # larger numbers are rounded to 1000
             return f"{count:.3g} {unit}"
         count /= 1000
     return f"{count:.3g} TB"

@@ -23,7 +23,9 @@ if TYPE_CHECKING:
 
 def reproduce(
     name: Annotated[str, typer.Argument(help="Name of a table or figure, or 'all'.")],
-    only: Annotated[str, typer.Option(help="Only these rows, as for 'table'; 'kpz step' matches both words.")] = "",
+    only: Annotated[
+        str, typer.Option(help="Only these rows, named as for 'table'; 'kpz step' matches rows with both words.")
+    ] = "",
     seeds: Annotated[int, typer.Option(help="Training seeds of each cell.")] = 3,
     edition: Annotated[str, typer.Option(help="Which edition of the data: paper or converged.")] = "paper",
     budget: Annotated[str, typer.Option(help="Time limit, such as 25m or 1h30m.")] = "",

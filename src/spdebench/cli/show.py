@@ -92,6 +92,8 @@ def show(
     from spdebench.training.folder import is_run
 
     if is_run(name):
+        if overrides:
+            raise UserError(f"show takes no key=value for a run, whose settings are fixed; got {' '.join(overrides)}")
         show_run(name, as_json, out)
         return
     if out is not None:

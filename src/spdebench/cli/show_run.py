@@ -18,6 +18,7 @@ from spdebench.registry import command
 from spdebench.report.figures.coefficients import plot_coefficients
 from spdebench.report.style import save
 from spdebench.training import open_run
+from spdebench.training.overrides import as_arguments
 from spdebench.training.train_command import train_command
 
 
@@ -69,7 +70,7 @@ def show_run(path: str, as_json: bool, picture: Path | None) -> None:
                 lines = f"\n  {'':<{width}} ".join(value)
                 typer.echo(f"  {key:<{width}} {lines}")
         else:
-            words = " ".join(f"{k}={v}" for k, v in value.items()) if isinstance(value, dict) else value
+            words = as_arguments(value) if isinstance(value, dict) else value
             typer.echo(f"  {key:<{width}} {cell(words)}")
     if rows:
         typer.echo(

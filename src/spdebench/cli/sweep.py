@@ -56,13 +56,12 @@ def sweep(
 
         trials = search(model, task, searched, out=out, device=device, report=report, cache=cache)
     rows = [_row(trial, list(open_)) for trial in trials]
-    if as_json:
-        print_json(rows)
-        return
-    print_table(rows)
+    print_json(rows) if as_json else print_table(rows)
     best = trials[0]
     if best.val is None:
         raise UserError("every combination diverged; try a smaller learning_rate")
+    if as_json:
+        return
     given = as_arguments({**fixed, **{key: best.values[key] for key in open_}})
     more = f" --inputs {inputs}" * bool(inputs) + "".join(f" --mix {path}" for path in mix or [])
     typer.echo(f"next: {command(f'train {model} {data} {given}{more} --out {out}')}")

@@ -96,7 +96,7 @@ def one_dataset(data: Path, words: list[str] | None) -> tuple[Path, list[str]]:
     """
     further = [word for word in words or [] if word.endswith(".parquet") and "=" not in word]
     files = [data, *map(Path, further)]
-    samples = [file for file in files if file.with_name(f"{file.name.partition('-members')[0]}.parquet") not in files]
+    samples = [file for file in files if file.parent / f"{file.name.partition('-members')[0]}.parquet" not in files]
     if len(samples) > 1:
         raise UserError(
             f"one run has one dataset, {len(samples)} were given: choose one, such as {samples[0]}; "

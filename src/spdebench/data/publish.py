@@ -28,7 +28,7 @@ from spdebench.data.parquet import new_parquet
 from spdebench.data.store import LABELS, Dataset, nested_type, open_dataset
 from spdebench.data.verify import check_sums
 from spdebench.errors import UserError
-from spdebench.files import plain_name, read_bytes, read_text, write_text
+from spdebench.files import plain_name, read_bytes, user_text, write_text
 
 MARK = "<!-- written by spdebench data push -->"
 """Marks a README that may be overwritten."""
@@ -119,7 +119,7 @@ def _write(
 ) -> list[Path]:
     """Write the files of a published dataset; ``known`` are the README and croissant.json of earlier ones."""
     card_file = dataset.path.with_suffix(".md")
-    text = read_text(card_file) if card_file.is_file() else card(dataset)
+    text = user_text(card_file) if card_file.is_file() else card(dataset)
     licence = licence or ("unknown" if dataset.imported else "cc-by-4.0")
     where = place.repo if place else str(folder)
     metadata = croissant.read(known[croissant.FILE], f"{croissant.FILE} of {where}")

@@ -16,11 +16,10 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from spdebench.errors import UserError
-from spdebench.files import check_lock, make_folder, read_bytes, try_lock
+from spdebench.files import NO_LINK, check_lock, make_folder, read_bytes, try_lock
 from spdebench.spec import loads
 
 PAUSE = 0.2  # seconds between two attempts to lock a folder; the second comes sooner
-_NO_LINK = getattr(os, "O_NOFOLLOW", 0)  # a symbolic link would lead out of the folder
 
 
 @contextmanager
@@ -52,7 +51,7 @@ def _opened(path: Path) -> int:
     """The descriptor of the lock file, which is created with its folder if it does not exist."""
     try:
         make_folder(path.parent)
-        return os.open(path, os.O_RDWR | os.O_CREAT | os.O_NONBLOCK | _NO_LINK, 0o644)
+        return os.open(path, os.O_RDWR | os.O_CREAT | os.O_NONBLOCK | NO_LINK, 0o644)
     except OSError as error:
         raise UserError(
             f"cannot write into {path.parent} ({error.strerror}); choose another folder with --out"
@@ -71,7 +70,7 @@ def held(folder: Path) -> str:
     """The process that has the folder now, as text (``process 12 on node3``); empty if none has."""
     path = folder / "lock"
     try:
-        descriptor = os.open(path, os.O_RDWR | os.O_NONBLOCK | _NO_LINK)
+        descriptor = os.open(path, os.O_RDWR | os.O_NONBLOCK | NO_LINK)
     except OSError:
         return ""
     try:

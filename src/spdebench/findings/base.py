@@ -80,6 +80,12 @@ class Sources:
         return open_dataset(import_published(path, self.scratch))
 
 
+def check_equation(data: Dataset, name: str) -> None:
+    """Refuse a generated file of another equation; that of an imported file is not known."""
+    if not data.imported and data.equation.name != name:
+        raise UserError(f"{data.path.name} has data of {data.equation.name}; this finding reads files of {name}")
+
+
 def _is_flat(path: Path) -> bool:
     """Whether a file has the authors' published layout."""
     try:

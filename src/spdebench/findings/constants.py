@@ -10,7 +10,7 @@ from spdebench.data import Dataset
 from spdebench.data.distance import relative
 from spdebench.equations import KPZ, Phi42, renormalise
 from spdebench.errors import without_aliasing_warning
-from spdebench.findings.base import Finding, Found, OnFile, Sources, declare
+from spdebench.findings.base import Finding, Found, OnFile, Sources, check_equation, declare
 from spdebench.solvers import simulate
 
 
@@ -57,6 +57,7 @@ def cole_hopf_law(samples: int = 128) -> dict[str, float]:
 
 def kpz_on_file(given: Sources, data: Dataset) -> Found:
     """(mean h(T) - mean h(0)) / T over points and samples: growth by the slope minus the counter-term."""
+    check_equation(data, "kpz")
     times = data.times
     first, last = (torch.from_numpy(data.read("u", 0, len(data))[:, k]).double() for k in (0, -1))
     return Found({"drift": float((last - first).mean()) / (float(times[-1]) - float(times[0])), "horizon": times[-1]})

@@ -10,7 +10,7 @@ from torch import Tensor
 from spdebench.data import Dataset
 from spdebench.equations import NSE, KdV, Phi41
 from spdebench.errors import UserError, without_aliasing_warning
-from spdebench.findings.base import Finding, Found, OnFile, Sources, declare, printed
+from spdebench.findings.base import Finding, Found, OnFile, Sources, check_equation, declare, printed
 from spdebench.solvers import simulate
 
 LARGE = 20.0
@@ -74,6 +74,7 @@ def kdv_on_file(given: Sources, data: Dataset) -> Found:
 
     A file of the published layout does not state sigma: it has the paper's.
     """
+    check_equation(data, "kdv")
     _one_dimension(data)
     u, dw = (torch.from_numpy(data.read(c, 0, len(data))).double() for c in ("u", "dw"))
     lost = ~(u.abs().flatten(1).amax(1) < LARGE)
@@ -128,6 +129,7 @@ def nse(given: Sources) -> Found:
 
 def nse_on_file(given: Sources, data: Dataset) -> Found:
     """alpha in E|dW_k|^2 = c exp(-alpha |k|^2), least squares of the logarithm over 0 < |k_i| <= 4."""
+    check_equation(data, "nse")
     if data.grid.dim != 2:
         raise UserError(f"{data.path.name} has {data.grid.dim} space dimensions; this finding reads files of nse")
     dw = torch.from_numpy(data.read("dw", 0, min(len(data), 64))[:, 1:]).double()

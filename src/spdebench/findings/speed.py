@@ -12,7 +12,8 @@ from spdebench.solvers import simulate
 from spdebench.tasks import Batch, default_setting
 from spdebench.timing import best_of
 from spdebench.training.provenance import device_type
-from spdebench.training.solver_row import BATCH, SOLVER, solver_time
+from spdebench.training.scoring import BATCH
+from spdebench.training.solver_row import SOLVER, solver_time
 
 LARGE = {"cpu": 2000, "cuda": 100_000}
 """Samples that the solver takes at once; a network takes them in parts."""

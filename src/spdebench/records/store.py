@@ -152,7 +152,7 @@ def _merge_lines(found: dict[str, Record], text: str, path: Path) -> None:
 
 def _without_links(path: str, flags: int) -> int:
     """Open a file, but not through a symbolic link, which results of other people may contain."""
-    return os.open(path, flags | os.O_NOFOLLOW, 0o644)
+    return os.open(path, flags | files.NO_LINK, 0o644)
 
 
 @contextmanager
@@ -160,7 +160,8 @@ def _locked(path: Path) -> Iterator[Any]:
     """Open and lock a file of records, for reading and appending."""
     if path.exists():
         check_regular(path, MOST_LINES)
-    with open(path, "a+b", opener=_without_links) as file:
+    # Without a buffer, since what a failed write leaves in a buffer would be written when the file is closed.
+    with open(path, "a+b", buffering=0, opener=_without_links) as file:
         lock_exclusive(file)
         check_lock(file.fileno(), path)
         file.seek(0)
@@ -174,9 +175,10 @@ def _append(file: Any, line: str) -> None:
     if size:
         file.seek(size - 1)
         start = b"" if file.read(1) == b"\n" else b"\n"
+    rest = start + line.encode() + b"\n"
     try:
-        file.write(start + line.encode() + b"\n")
-        file.flush()
+        while rest:
+            rest = rest[file.write(rest) :]
         os.fsync(file.fileno())
     except OSError:
         os.ftruncate(file.fileno(), size)

@@ -173,7 +173,7 @@ def count(value: int | None) -> str:
     if not value:
         return ""
     for unit, size in (("M", 1e6), ("k", 1e3)):
-        if value >= size:
+        if value >= 0.9995 * size:  # it is rounded to one of these units
             return f"{value / size:.3g}{unit}"
     return str(value)
 

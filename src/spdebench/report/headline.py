@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from spdebench.errors import UserError
-from spdebench.files import write_text
+from spdebench.files import user_text, write_text
 from spdebench.paper.catalogue import table
 from spdebench.paper.fill import Entry, Group, fill
 from spdebench.paper.layout import FINE_REFERENCE, MORE_ACCURATE
@@ -48,24 +48,16 @@ def write(records: Records, readme: Path) -> list[Path]:
 
     Returns the files. Nothing is written if one of the pages lacks its marks.
     """
-    pages = {readme: filled(_read(readme), records, str(readme))}
+    pages = {readme: filled(user_text(readme), records, str(readme))}
     if (core := readme.parent / CORE_PAGE).exists():
-        pages[core] = core_page(_read(core), records, str(core))
+        pages[core] = core_page(user_text(core), records, str(core))
     if (law := readme.parent / LAW_PAGE).exists():
-        pages[law] = law_page(_read(law), records, str(law))
+        pages[law] = law_page(user_text(law), records, str(law))
     write_figures(records, readme.parent)
     of_laws = write_law_figures(records, readme.parent) if law in pages else []
     for path, text in pages.items():
         write_text(path, text)
     return [*pages, *(readme.parent / path for path in FIGURES.values()), *of_laws]
-
-
-def _read(page: Path) -> str:
-    """The text of a page, or a one-line error if it cannot be read."""
-    try:
-        return page.read_text(encoding="utf-8")
-    except OSError as error:
-        raise UserError(f"cannot read {page} ({error.strerror})") from None
 
 
 def filled(text: str, records: Records, name: str = "README") -> str:

@@ -291,7 +291,8 @@ class Task(Displayed):
 
 
 def _check_alike(datasets: Sequence[Dataset]) -> None:
-    """Refuse a mixture of files that differ in what its parts have once: numbers of samples and points, box, times."""
+    """Refuse a mixture of equal files, or of files that differ in what its parts have once: numbers of samples and
+    points, box, times."""
     first, *others = datasets
     rounding = SAME_TIMES * float(first.times[-1] - first.times[0])
     for other in others:
@@ -304,3 +305,5 @@ def _check_alike(datasets: Sequence[Dataset]) -> None:
             unlike = "the times of their frames"
         if unlike:
             raise UserError(f"task: {other.path.name} and {first.path.name} differ in {unlike}; they cannot be mixed")
+    if len({spec.canonical_json(d.identity) for d in datasets}) < len(datasets):
+        raise UserError("task: a dataset was given twice, so that its samples would count twice")

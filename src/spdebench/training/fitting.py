@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
-from contextlib import suppress
+from contextlib import closing, nullcontext, suppress
 from pathlib import Path
 from typing import Any
 
@@ -91,7 +91,8 @@ def _run_epochs(
         run.file("last.safetensors"), run.spec.digest, execution.checkpoint, fit.device.type
     )
     board = TensorBoardLog(run.file("tensorboard"), fit.epoch) if execution.tensorboard else None
-    with Progress(fit.options.epochs, "epochs", enabled=execution.progress) as bar:
+    progress = Progress(fit.options.epochs, "epochs", enabled=execution.progress)
+    with progress as bar, closing(board) if board else nullcontext():
         bar.skip(fit.epoch)
         while not fit.finished:
             entry = fit.run_epoch()
@@ -104,8 +105,6 @@ def _run_epochs(
             if pausing:
                 raise checkpoints.Paused
     log.close()
-    if board:
-        board.close()
 
 
 def _prepared(

@@ -42,6 +42,7 @@ from spdebench.training.folder import checkpoint_file, read_json, read_log, read
 from spdebench.training.identity import RunSpec, from_dict
 from spdebench.training.limits import check_types, parameters_at_most
 from spdebench.training.members import TEST_MEMBERS, draw
+from spdebench.training.overrides import as_arguments
 
 
 class Run(Displayed):
@@ -57,7 +58,7 @@ class Run(Displayed):
         done = f"{len(self.log)} of {self.spec.options.get('epochs')} epochs"
         return f"Run {self.path}", facts(
             model=self.spec.model,
-            config=" ".join(f"{key}={value}" for key, value in self.spec.config.items()) or None,
+            config=as_arguments(self.spec.config) or None,
             equation=self.spec.equation,
             parameters=record and record.parameters,
             state="finished" if record else "trained, not tested" if self.trained else f"not finished, {done}",

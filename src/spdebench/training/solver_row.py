@@ -40,13 +40,12 @@ from spdebench.tasks import Part, TaskSpec
 from spdebench.tasks.floor import DRAWS, affordable, floor
 from spdebench.timing import median_time
 from spdebench.training.reference_row import ReferenceSpec
-from spdebench.training.scoring import rounded, sample_errors
+from spdebench.training.scoring import BATCH, rounded, sample_errors
 
 SOLVER = "solver"
 VERSION, SUBSAMPLED_VERSION = 1, 2
 """Version of the measurement. In version 1 the solver got all stored increments even if the task sums them or drops
 points, so that its records of such tasks are no longer used."""
-BATCH = 100
 METRICS = (*PAPER, "w12", "std_ratio")
 
 

@@ -75,10 +75,16 @@ def test_a_campaign_asked_for_twice_is_one_and_a_bad_one_is_one_line(where, tmp_
     for _ in range(2):
         CAMPAIGN.write(where.runs)
     assert campaigns(where.runs) == [CAMPAIGN]
-    (tmp_path / "runs" / "campaign-bad.json").write_text('{"tables": ["tiny"], "sed": 1}')
-    with pytest.raises(UserError, match="did you mean 'seeds'"):
-        look(where)
-    (tmp_path / "runs" / "campaign-bad.json").unlink()
+    bad = tmp_path / "runs" / "campaign-bad.json"
+    for text, message in (
+        ('{"tables": ["tiny"], "sed": 1}', "did you mean 'seeds'"),
+        ('{"tables": ["ti', r"campaign-bad\.json is not a campaign; remove it"),
+        ("[]", r"campaign-bad\.json is not a campaign; remove it"),
+    ):
+        bad.write_text(text)
+        with pytest.raises(UserError, match=message):
+            look(where)
+    bad.unlink()
     old = Campaign(tables=("tiny",), only="a-row-of-an-older-version")
     old.write(where.runs)
     with pytest.raises(

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import dataclasses
 import math
+import shutil
 
 import pytest
 from tests.tiny_tables import made_up, tiny_table
 
-from spdebench.campaign import plan
+from spdebench.campaign import one_run, plan, run
 from spdebench.campaign.one_run import Places
 from spdebench.campaign.rates import SCORING_SECONDS
 from spdebench.campaign.run import fill_missing
@@ -87,22 +88,51 @@ def test_pilots_cost_what_comes_after_them_too(tuned):
         assert job.group == min(groups.index(c.group) for c in cells if job.spec in c.pilots)
 
 
-def test_a_run_joins_the_campaign_when_its_pilots_have_ended(tuned, tmp_path):
-    """One command, one pool: three pilots, then the run with the rate that they have chosen."""
+@pytest.fixture
+def campaign(tuned, tmp_path, monkeypatch):
+    """Makes, in a folder of its own, three pilots and the run with the rate that they have chosen."""
     where = Places(*(str(tmp_path / name) for name in ("data", "runs", "results")))
+    monkeypatch.setattr(base, "PILOT_EPOCHS", 1)
 
     def jobs() -> list[plan.Job]:
         known = store.read(where.results)
         cells = [c for c in tuned.cells(1, records=known) if (c.model, c.column, c.part) == ("deeponet", "J=4", "test")]
         return plan.jobs([c for c in cells if c.group.startswith("xi")], known, where.runs)
 
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(base, "PILOT_EPOCHS", 1)
+    def make() -> list[one_run.RunOutcome]:
         outcomes = fill_missing(jobs(), where, after_pilots=jobs)
-        assert {o.state for o in outcomes} == {"added"} and all(job.status == "done" for job in jobs())
+        assert all(job.status == "done" for job in jobs())
+        return outcomes
+
+    return make
+
+
+def test_a_run_joins_the_campaign_when_its_pilots_have_ended(campaign):
+    """One command, one pool: three pilots, then the run with the rate that they have chosen."""
+    outcomes = campaign()
+    assert {o.state for o in outcomes} == {"added"}
     best = min(outcomes[:3], key=lambda o: o.record.val).record.options["lr"]
     assert [o.record.options["epochs"] for o in outcomes] == [1, 1, 1, 3]
     assert outcomes[-1].record.options["lr"] == best
+
+
+def test_runs_that_another_process_makes_are_waited_for_also_after_their_pilots(campaign, monkeypatch):
+    def made_elsewhere(unit: one_run.Unit) -> one_run.RunOutcome:
+        if not unit.wait_for_others:
+            return one_run.RunOutcome(unit.spec.name, "busy")
+        return one_run.make_run(unit)
+
+    monkeypatch.setattr(run, "make_run", made_elsewhere)
+    assert [o.record.options["epochs"] for o in campaign()] == [1, 1, 1, 3]
+
+
+def test_no_run_is_made_twice_when_the_records_of_pilots_are_lost(campaign, tmp_path):
+    """Two pilots are collected from their folders; the third has lost its folder too and is made again."""
+    outcomes = campaign()
+    shutil.rmtree(tmp_path / "results")
+    shutil.rmtree(tmp_path / "runs" / outcomes[2].name)
+    again = [o.name for o in campaign()]
+    assert sorted(again) == sorted(o.name for o in outcomes)
 
 
 def test_reference_rows_have_no_pilots(tuned):

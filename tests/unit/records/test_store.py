@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import multiprocessing
 import os
+import resource
 
 import pytest
 
@@ -108,6 +109,20 @@ def test_a_full_disk_leaves_the_file_as_it_was(tmp_path, monkeypatch):
     monkeypatch.setattr(os, "fsync", full)
     with pytest.raises(UserError, match=r"No space left on device.*the run is kept in its folder"):
         records.add(tmp_path, record("b" * 10))
+    assert (tmp_path / "phi41.jsonl").read_bytes() == before
+
+
+def test_a_disk_that_is_full_after_half_a_line_leaves_the_file_as_it_was(tmp_path):
+    """Nothing of the other half is written when the file is closed."""
+    records.add(tmp_path, record())
+    before = (tmp_path / "phi41.jsonl").read_bytes()
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (len(before) + 4096, hard))
+    try:
+        with pytest.raises(UserError, match="the run is kept in its folder"):
+            records.add(tmp_path, record("b" * 10, config={"width": "4" * 6000}))
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
     assert (tmp_path / "phi41.jsonl").read_bytes() == before
 
 

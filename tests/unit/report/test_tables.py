@@ -60,6 +60,7 @@ def test_numbers():
     ]
     assert (number(float("nan")), one_digit(2.3e-5), one_digit(0.0), one_digit(0.17)) == ("nan", "2e-5", "0", "2e-1")
     assert [count(x) for x in (3283457, 48769, 512, 0, None)] == ["3.28M", "48.8k", "512", "", ""]
+    assert [count(x) for x in (999_999, 999_499, 999)] == ["1M", "999k", "999"]
 
 
 def test_text_fits_and_says_everything(filled):

@@ -124,6 +124,11 @@ def test_refusals(files, fields, kappa, message):
         _ = len(Task(files(kappa=kappa), **fields).train)
 
 
+def test_a_dataset_cannot_be_mixed_with_itself(files):
+    with pytest.raises(UserError, match="a dataset was given twice"):
+        Task([files(), sb.open_dataset(files())])
+
+
 def test_shapes_that_differ_cannot_be_mixed(files):
     with pytest.raises(UserError, match="differ in shape"):
         Task([files(), files(points=8)])

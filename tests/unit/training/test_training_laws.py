@@ -366,7 +366,7 @@ def test_a_model_without_training_takes_the_options_of_a_plan(law_task, tmp_path
     assert sb.train("average", law_task, out=tmp_path, **vars(TrainOptions(epochs=0))).finished
 
 
-def test_options_that_do_not_fit_are_refused(law_task, file):
+def test_options_that_do_not_fit_are_refused(law_task, file, tmp_path):
     setting = law_task.setting
     for given, message in (
         ({"draws": 1}, "at least 2"),
@@ -379,7 +379,8 @@ def test_options_that_do_not_fit_are_refused(law_task, file):
     with pytest.raises(sb.UserError, match="seen=4 is all of it"):
         options_for("affine", replace(setting, seen=4), loss="energy")
     with pytest.raises(sb.UserError, match="mixture of 2"):
-        sb.train("affine", Task([file, file], seen=2), loss="energy")
+        other = sb.generate(sb.equation("heat", **HEAT), n=160, seed=1, seen=2, out=tmp_path)
+        sb.train("affine", Task([file, other], seen=2), loss="energy")
     with pytest.raises(sb.UserError, match="sweep one"):
         sb.training.sweep("affine", law_task, {"loss": ["rel_l2", "energy"]})
     with pytest.raises(sb.UserError, match=r"'tiny' are too costly; models that do: .*fno.*nspde"):
