@@ -34,9 +34,13 @@ _FILES: dict[str, tuple[Path, str]] = {}
 _declared = 0  # how many things were declared in this process, other than classes of this package
 
 
-def command(words: str) -> str:
-    """The command line ``spdebench WORDS``, with the user's `--with` files repeated, for messages to the user."""
-    return " ".join(["spdebench", *(f"--with {shlex.quote(file)}" for file in WITH), words])
+def command(*words: str | os.PathLike[str]) -> str:
+    """The command line ``spdebench WORDS``, with the user's `--with` files repeated, for messages to the user.
+
+    Paths are quoted where a shell needs it; text is kept as it is.
+    """
+    quoted = (word if isinstance(word, str) else shlex.quote(os.fspath(word)) for word in words if word)
+    return " ".join(["spdebench", *(f"--with {shlex.quote(file)}" for file in WITH), *quoted])
 
 
 def extend(files: Sequence[str | os.PathLike[str]]) -> None:
