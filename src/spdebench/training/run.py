@@ -251,8 +251,8 @@ class Run(Displayed):
             )
         if seen is None:
             raise UserError(
-                f"{self.name} was trained with all of the noise; say with seen=K which part of it dw_seen is, and the "
-                f"rest is drawn"
+                f"{self.name} was trained with all of the noise; in Python run.sample(u0, dw_seen, seen=K) draws the "
+                f"part of it that is not in dw_seen"
             )
         if setting.equation is None:
             raise UserError(f"{self.name} was trained on imported data, so that the law of their noise is not known")

@@ -340,7 +340,7 @@ def test_what_cannot_draw_members_says_so(runs, law_task):
     inputs = law_task.test.u0, law_task.test.dw
     for run, options, message in (
         ("point", {}, "predicts one solution"),
-        ("path", {}, "seen=K"),
+        ("path", {}, r"in Python run.sample\(u0, dw_seen, seen=K\)"),
         ("law", {"seen": 0}, "trained with seen=2"),
         ("law", {"members": 0}, "at least 1"),
         ("law", {"members": 1.5}, "at least 1, got 1.5"),
