@@ -191,7 +191,8 @@ class Declarations(Generic[T]):
             _check_methods(f"{self.kind} '{name}'", item)
         old = self._items.get(name)
         if old is not None and _origin(old) != _origin(item):
-            raise UserError(f"{self.kind} '{name}' is declared twice: by {old.__module__} and by {item.__module__}")
+            places = f": by {old.__module__} and by {item.__module__}" if isinstance(item, type) else ""
+            raise UserError(f"{self.kind} '{name}' is declared twice{places}; choose another name")
         self._items[name] = item
         global _declared
         _declared += not (isinstance(item, type) and item.__module__.startswith("spdebench."))
