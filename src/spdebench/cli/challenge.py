@@ -99,8 +99,8 @@ def predict(
         return
     for what, shape in shapes.items():
         typer.echo(f"{what}: {' x '.join(map(str, shape))}")
-    typer.echo(f"{folder}: send it to the owner of the challenge, who types")
-    typer.echo(f"next: {command('challenge score', folder, '--seed-file SECRET')}")
+    typer.echo(f"{folder}: send it to the owner of the challenge, who scores it with")
+    typer.echo(f"  {command('challenge score', folder, '--seed-file SECRET')}")
 
 
 @app.command()
