@@ -260,7 +260,10 @@ class Run(Displayed):
 
     def _inputs(self, u0: Any, dw: Any) -> tuple[Tensor, Tensor]:
         """u0 and dw as tensors in float32, if the model can predict for them."""
-        start, noise = (torch.as_tensor(np.asarray(a), dtype=torch.float32) for a in (u0, dw))
+        try:
+            start, noise = (torch.as_tensor(np.asarray(a), dtype=torch.float32) for a in (u0, dw))
+        except (TypeError, ValueError) as error:
+            raise UserError(f"{self.name}: u0 and dw must be arrays of numbers ({error})") from None
         self._check(tuple(start.shape), tuple(noise.shape))
         return start, noise
 

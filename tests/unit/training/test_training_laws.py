@@ -354,6 +354,8 @@ def test_what_cannot_draw_members_says_so(runs, law_task):
         ((u0[:, :4], dw[:, :, :4]), "points"),
         ((u0[:3], dw), r"u0 must be \(N X\) = \(24, 8\)"),
         ((u0[0], dw[0]), r"dw must be \(N T X\)"),
+        ((u0, None), "u0 and dw must be arrays of numbers"),
+        (([[0.0], [0.0, 1.0]], dw), "u0 and dw must be arrays of numbers"),
     ):
         with pytest.raises(sb.UserError, match=message):
             runs["law"].sample(*shapes, members=2)
