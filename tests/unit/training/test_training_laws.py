@@ -361,6 +361,15 @@ def test_what_cannot_draw_members_says_so(runs, law_task):
             runs["law"].sample(*shapes, members=2)
 
 
+def test_too_many_draws_for_the_memory_are_told(law_task, tmp_path, monkeypatch):
+    def no_memory(*_):
+        raise MemoryError
+
+    monkeypatch.setattr(Fit, "run_epoch", no_memory)
+    with pytest.raises(sb.UserError, match=r"memory of cpu; try a smaller batch_size or fewer draws$"):
+        sb.train("affine", law_task, out=tmp_path, loss="energy", draws=3, epochs=1)
+
+
 # --- what is refused ----------------------------------------------------------------------------------------------
 def test_a_model_without_training_takes_the_options_of_a_plan(law_task, tmp_path):
     """A campaign passes all options, those at their defaults among them."""
