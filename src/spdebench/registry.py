@@ -34,9 +34,13 @@ _FILES: dict[str, tuple[Path, str]] = {}
 _declared = 0  # how many things were declared in this process, other than classes of this package
 
 
-def command(words: str) -> str:
-    """The command line ``spdebench WORDS``, with the user's `--with` files repeated, for messages to the user."""
-    return " ".join(["spdebench", *(f"--with {shlex.quote(file)}" for file in WITH), words])
+def command(*words: str | os.PathLike[str]) -> str:
+    """The command line ``spdebench WORDS``, with the user's `--with` files repeated, for messages to the user.
+
+    Paths are quoted where a shell needs it; text is kept as it is.
+    """
+    quoted = (word if isinstance(word, str) else shlex.quote(os.fspath(word)) for word in words if word)
+    return " ".join(["spdebench", *(f"--with {shlex.quote(file)}" for file in WITH), *quoted])
 
 
 def extend(files: Sequence[str | os.PathLike[str]]) -> None:
@@ -187,7 +191,8 @@ class Declarations(Generic[T]):
             _check_methods(f"{self.kind} '{name}'", item)
         old = self._items.get(name)
         if old is not None and _origin(old) != _origin(item):
-            raise UserError(f"{self.kind} '{name}' is declared twice: by {old.__module__} and by {item.__module__}")
+            places = f": by {old.__module__} and by {item.__module__}" if isinstance(item, type) else ""
+            raise UserError(f"{self.kind} '{name}' is declared twice{places}; choose another name")
         self._items[name] = item
         global _declared
         _declared += not (isinstance(item, type) and item.__module__.startswith("spdebench."))

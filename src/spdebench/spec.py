@@ -41,7 +41,10 @@ def fields_of(cls: type) -> dict[str, Any]:
 
 @functools.cache
 def _fields_of(cls: Any) -> dict[str, Any]:
-    hints = typing.get_type_hints(cls)
+    try:
+        hints = typing.get_type_hints(cls)
+    except NameError as error:
+        raise UserError(f"class {cls.__name__}: the type of a field cannot be read: {error}") from None
     return {f.name: hints[f.name] for f in dataclasses.fields(cls) if f.init}
 
 
@@ -269,7 +272,11 @@ def decode(value: Any, hint: Any, where: str) -> Any:
         if isinstance(value, str):
             return value
         raise UserError(f"{where} must be text, got {value!r}")
-    raise TypeError(f"{where}: spec fields of type {hint!r} are not supported")
+    named = hint.__name__ if isinstance(hint, type) and origin is None else str(hint)
+    raise UserError(
+        f"{where}: the type of a field is int, float, bool, str, Literal[...] or a tuple such as tuple[int, ...], "
+        f"not {named}"
+    )
 
 
 def _decode_tuple(value: Any, inner: Any, where: str) -> tuple[Any, ...]:

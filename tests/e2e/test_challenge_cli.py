@@ -311,6 +311,14 @@ def test_mistakes_of_predicting_are_one_line(place, tmp_path, capsys, monkeypatc
     assert not Path("x").exists()
 
 
+def test_predict_ends_with_the_command_of_the_owner(place, tmp_path, capsys):
+    run = next(path for path in (place / "runs").iterdir() if path.name.startswith("mean"))
+    words = ("predict", place / "inputs", "--run", run, "--card", place / "card.toml", "--out", tmp_path / "mine")
+    assert call("challenge", *words) == 0
+    command = f"spdebench challenge score {tmp_path / 'mine'} --seed-file SECRET"
+    assert capsys.readouterr().out.endswith(f"the owner of the challenge, who scores it with\n  {command}\n")
+
+
 def test_arrays_of_any_framework_are_taken_and_checked(place, tmp_path):
     challenge = open_challenge(place / "inputs")
     card, given = place / "card.toml", challenge.inputs("phi41-seen2")

@@ -57,6 +57,7 @@ def dataset(tmp_path) -> Path:
         (["show", "phi4"], "did you mean 'phi4"),
         (["data", "info", "missing.parquet"], "no such dataset"),
         (["plot", "solutoin", "x"], "did you mean 'solution'"),
+        (["plot", "animatoin", "nse"], "did you mean 'animation'"),
         (["plot", "truncation", "ph41"], "did you mean 'phi41'"),
         (["plot", "truncation", "phi41", "-n", "0"], "-n must be at least 1, got 0"),
         (["plot", "solution", "x.parquet", "-n", "3"], "-n and --seed are options of the studies"),

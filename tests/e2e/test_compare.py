@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 import pytest
 
@@ -52,6 +53,16 @@ def test_a_record_can_replace_its_run(runs, tmp_path):
     names = [sb.open_run(runs[name]).name for name in ("mean", "linear")]
     (of_records,), (of_folders,) = (compare_runs(r, known).tests for r in (names, [runs["mean"], runs["linear"]]))
     assert of_records.difference == pytest.approx(of_folders.difference, rel=1e-3)  # records keep four digits or more
+
+
+def test_data_of_an_equation_that_is_not_declared_are_told_apart_by_their_fields(runs, tmp_path):
+    for name, sigma in (("mean", 1), ("linear", 2)):
+        record = sb.open_run(runs[name]).record
+        data = {**record.datasets[0], "equation": "mine", "fields": {"points": 16, "sigma": sigma}}
+        store.add(tmp_path, replace(record, datasets=(data,)))
+    names = [sb.open_run(runs[name]).name for name in ("mean", "linear")]
+    with pytest.raises(sb.UserError, match=r"different data \(mine sigma=1 and mine sigma=2\); paired tests need"):
+        compare_runs(names, store.read(tmp_path))
 
 
 @pytest.mark.parametrize(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
@@ -14,6 +14,8 @@ from spdebench.equations import EQUATIONS
 from spdebench.metrics.base import METRICS
 from spdebench.models.base import MODELS, Config
 from spdebench.models.meanings import meaning
+from spdebench.paper import Table, register_table
+from spdebench.paper.catalogue import TABLES
 
 
 @pytest.fixture(autouse=True)
@@ -199,6 +201,33 @@ def test_names_and_files_stand_for_equations_and_tasks(data, tmp_path):
     assert sb.open_dataset(path).equation == sb.equation("phi41")
     run = sb.train("mean", str(data), out=tmp_path)
     assert run.finished and run.spec == sb.train("mean", sb.Task(data), out=tmp_path).spec
+
+
+def test_a_field_of_a_type_that_cannot_be_set_is_one_line(data):
+    @dataclass(frozen=True, kw_only=True)
+    class Listed(Config):
+        sizes: list = field(default_factory=list)  # type: ignore[type-arg]
+
+    class Sized(Scaled, name="sized"):
+        config_class = Listed
+
+        def forward(self, features): ...
+
+    with pytest.raises(sb.UserError, match=r"sizes: the type of a field is int, float, bool, .*, not list$"):
+        sb.build("sized", sb.Task(data))
+
+    @dataclass(frozen=True, kw_only=True)
+    class Untyped(Config):
+        size: Number = 1  # type: ignore[name-defined]  # noqa: F821
+
+    with pytest.raises(sb.UserError, match="class Untyped: the type of a field cannot be read: name 'Number' is not d"):
+        Untyped()
+
+
+def test_a_table_with_a_name_that_is_taken_is_one_line():
+    assert "core" in [each.name for each in TABLES]
+    with pytest.raises(sb.UserError, match=r"^table 'core' is declared twice; choose another name$"):
+        register_table(Table(name="core", title="Mine", source="not in the paper", wants=()))
 
 
 def test_a_setting_of_an_own_model_is_not_explained_by_that_of_another_model():

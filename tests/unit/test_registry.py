@@ -11,6 +11,7 @@ import pytest
 from in_children import run_command
 from spdebench.errors import UserError, did_you_mean
 from spdebench.registry import Registry
+from spdebench.registry import command as command_line
 
 
 def test_names_and_did_you_mean():
@@ -69,3 +70,8 @@ def test_a_very_long_name_is_refused_at_once_and_a_word_of_three_times_the_lengt
     assert time.process_time() - start < 0.1
     assert did_you_mean("alpha" + "x" * 10, ["alpha", "beta"]) == "; did you mean 'alpha'?"
     assert did_you_mean("alpha" + "x" * 11, ["alpha", "beta"]) == "; choose from alpha, beta"
+
+
+def test_a_command_for_the_user_quotes_paths():
+    line = command_line("evaluate", Path("my runs/a"), "--part test", "")
+    assert line == "spdebench evaluate 'my runs/a' --part test"

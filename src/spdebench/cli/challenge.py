@@ -64,7 +64,7 @@ def make(
         typer.echo(f"{path} ({size(path.stat().st_size)})")
     typer.echo(f"SHA-256 of the secret: {made.manifest.commitment}")
     typer.echo(f"publish {out} and keep {seed_file} secret")
-    typer.echo(f"next: {command(f'challenge predict {out} --run RUN --card card.toml --out my-method')}")
+    typer.echo(f"next: {command('challenge predict', out, '--run RUN --card card.toml --out my-method')}")
 
 
 @app.command()
@@ -99,8 +99,8 @@ def predict(
         return
     for what, shape in shapes.items():
         typer.echo(f"{what}: {' x '.join(map(str, shape))}")
-    typer.echo(f"{folder}: send it to the owner of the challenge, who types")
-    typer.echo(f"next: {command(f'challenge score {folder} --seed-file SECRET')}")
+    typer.echo(f"{folder}: send it to the owner of the challenge, who scores it with")
+    typer.echo(f"  {command('challenge score', folder, '--seed-file SECRET')}")
 
 
 @app.command()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from pathlib import Path
 from typing import Annotated
 
@@ -44,5 +45,5 @@ def compare(
         typer.echo(line)
     typer.echo(f"\npaired tests on {metric}, p-values after Holm's correction")
     print_table(found.test_rows())
-    again = " ".join(["compare", *runs, "--figure compare.png"])
-    typer.echo(f"\n{figure}" if figure else f"\nnext: {command(again)}")
+    again = command("compare", shlex.join(runs), "--figure compare.png")
+    typer.echo(f"\n{figure}" if figure else f"\nnext: {again}")

@@ -188,7 +188,7 @@ def import_(
     from spdebench.data.published import import_published
 
     path = import_published(source, out, variant=variant)
-    typer.echo(f"{path} ({size(path.stat().st_size)})\nnext: {command(f'data info {path}')}")
+    typer.echo(f"{path} ({size(path.stat().st_size)})\nnext: {command('data info', path)}")
 
 
 @app.command()
@@ -221,7 +221,7 @@ def get(
     path = hub.get(name, hub.Place(repo, revision), out)
     typer.echo(f"{path} ({size(path.stat().st_size)}), checksum verified")
     verb = "info" if hub.is_native(path) else "import"
-    typer.echo(f"next: {command(f'data {verb} {path}')}")
+    typer.echo(f"next: {command(f'data {verb}', path)}")
 
 
 @app.command()

@@ -114,7 +114,7 @@ def generate(
         return
     for each, path in zip(files, paths, strict=True):
         typer.echo(f"{path} ({size(path.stat().st_size)}{'' if each in missing else ', already exists'})")
-    typer.echo(f"next: {command(f'data verify {paths[0]}')}")
+    typer.echo(f"next: {command('data verify', paths[0])}")
 
 
 def _say_estimates(files: dict[Path, data.DatasetSpec], workers: int, device: str, as_json: bool) -> None:

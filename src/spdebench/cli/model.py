@@ -62,4 +62,4 @@ def get(
     score = run.record.scores.get("rel_l2")
     said = f", rel_l2 {score.value:.4g} on the test part" if score else ""
     typer.echo(f"{run.path}: {run.spec.model} for {run.spec.equation}, {run.record.parameters or 0:,} parameters{said}")
-    typer.echo(f"next: {command(f'predict {run.path} DATA')}")
+    typer.echo(f"next: {command('predict', run.path, 'DATA')}")

@@ -170,4 +170,4 @@ def _unknown(kind: str) -> UserError:
     draw = next((t.draw for t in TABLES if t.name == kind), ())
     if draw:
         return UserError(f"figure {kind} is drawn by: {'; '.join(draw)}")
-    return unknown("plot", kind, [*report.KINDS, *report.LAW_KINDS, *FIGURES])
+    return unknown("plot", kind, [ANIMATION, *report.KINDS, *report.LAW_KINDS, *FIGURES])

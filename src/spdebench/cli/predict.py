@@ -71,5 +71,5 @@ def predict(
         return
     shape = " x ".join(map(str, found))
     typer.echo(f"{out} ({shape}, {size(out.stat().st_size)}): {describe(chosen)}")
-    again = f" --part {chosen.name}" + (f" --rows {rows}" if rows else "")
-    typer.echo(f"next: {command(f'evaluate {out} --truth {data} --run {run}{again}')}")
+    again = f"--part {chosen.name}" + (f" --rows {rows}" if rows else "")
+    typer.echo(f"next: {command('evaluate', out, '--truth', data, '--run', run, again)}")

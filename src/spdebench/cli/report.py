@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from spdebench.cli.output import KnownRecords
+from spdebench.errors import UserError
 
 
 def report(
@@ -28,6 +29,8 @@ def report(
     from spdebench.records import store
     from spdebench.report.site import build_site
 
+    if results is not None and not results.exists():
+        raise UserError(f"no such folder of run records: {results}; choose another with --results")
     torch.set_num_threads(1)
     typer.echo(
         f"the site shows the records in {results or store.FOLDER}" + ("" if results else " and of the package") + ", "

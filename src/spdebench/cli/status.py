@@ -47,7 +47,8 @@ def status(
     for making in found.making:
         typer.echo(one_line(f"data     {_making(making)}"))
     if found.seconds:
-        typer.echo(f"about {duration(found.seconds)} remain with {found.side_by_side} simultaneous runs")
+        at_a_time = f"{found.side_by_side} run{'s' if found.side_by_side > 1 else ''} at a time"
+        typer.echo(f"about {duration(found.seconds)} remain with {at_a_time}")
 
 
 def _running(run: RunState) -> str:

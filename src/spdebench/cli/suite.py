@@ -61,7 +61,7 @@ def suite(
             print_json({p.name: [str(out / d.file_name) for d in p.datasets().values()] for p in problems})
         else:
             typer.echo(f"cards, pictures and splits: {out / name}")
-            typer.echo(f"next: {command(f'suite {name} --verify {out}')}")
+            typer.echo(f"next: {command(f'suite {name} --verify', out)}")
         return
     if verify is not None:
         _verify(list(suite_folder.check(problems, verify, device)), as_json)

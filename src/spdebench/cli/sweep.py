@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -63,8 +64,8 @@ def sweep(
     if as_json:
         return
     given = as_arguments({**fixed, **{key: best.values[key] for key in open_}})
-    more = f" --inputs {inputs}" * bool(inputs) + "".join(f" --mix {path}" for path in mix or [])
-    typer.echo(f"next: {command(f'train {model} {data} {given}{more} --out {out}')}")
+    more = f" --inputs {inputs}" * bool(inputs) + "".join(f" --mix {shlex.quote(str(path))}" for path in mix or [])
+    typer.echo(f"next: {command(f'train {model}', data, given + more, '--out', out)}")
 
 
 def _row(trial: Trial, keys: list[str]) -> dict[str, Any]:

@@ -302,7 +302,7 @@ def _run(
         if states["paused"] or states["left"]:
             typer.echo("the budget is used up; the same command continues")
     if portable is not None:
-        typer.echo(f"next, where the records are kept: {command(f'merge {portable}')}")
+        typer.echo(f"next, where the records are kept: {command('merge', portable)}")
     return outcomes
 
 

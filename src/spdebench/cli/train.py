@@ -137,4 +137,4 @@ def _print_result(run: Run, data: Path, finished_before: bool) -> None:
         val = "" if record.val is None else f", {best} {record.val:.4g}{epoch}"
         took = "" if record.training_seconds is None else f", {duration(record.training_seconds)}"
         typer.echo(f"{run.path}: {result}{val}{took}")
-    typer.echo(f"next: {command(f'evaluate {run.path}')}    {command(f'predict {run.path} {data}')}")
+    typer.echo(f"next: {command('evaluate', run.path)}    {command('predict', run.path, data)}")

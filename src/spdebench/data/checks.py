@@ -62,11 +62,15 @@ def memory_of(identity: DatasetSpec) -> int:
 
 
 def check_folder(folder: Path, option: str = "--out") -> None:
-    """Raise an error if the folder cannot be created or written to; nothing is left there."""
+    """Raise an error if the folder cannot be created or written to; nothing is left there.
+
+    ``option`` is the one that chooses the folder; empty if it is an argument.
+    """
     try:
         check_writable(existing_part(folder))
     except OSError as error:
-        raise UserError(f"cannot write into {folder} ({error.strerror}); choose another folder with {option}") from None
+        chosen = f" with {option}" if option else ""
+        raise UserError(f"cannot write into {folder} ({error.strerror}); choose another folder{chosen}") from None
 
 
 def disk_bytes(identity: DatasetSpec) -> int:

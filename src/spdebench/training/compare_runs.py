@@ -171,8 +171,8 @@ def _check_same_samples(first: Record, other: Record) -> None:
     """Refuse runs that were tested on different samples."""
     if first.datasets != other.datasets:
         raise UserError(
-            f"{first.name} and {other.name} were tested on different data ({_data_name(first.datasets[0])} and "
-            f"{_data_name(other.datasets[0])}); paired tests need the same samples"
+            f"{first.name} and {other.name} were tested on different data ({_told_apart(first, other)} and "
+            f"{_told_apart(other, first)}); paired tests need the same samples"
         )
     a, b = ({k: v for k, v in record.task.items() if k not in SHARED_TASK} for record in (first, other))
     for key in dict.fromkeys((*a, *b)):
@@ -189,6 +189,14 @@ def _data_name(identity: Mapping[str, Any]) -> str:
         return dataset_from_dict(dict(identity)).file_name
     except UserError:  # imported, or of an equation that is not declared here
         return str(identity.get("equation") or "imported data")
+
+
+def _told_apart(record: Record, other: Record) -> str:
+    """The name of the data of a record; if the data of the other have the same one, also the fields that differ."""
+    own, theirs = record.datasets[0], other.datasets[0]
+    name, fields, rest = _data_name(own), own.get("fields", {}), theirs.get("fields", {})
+    differing = [f"{key}={value}" for key, value in fields.items() if rest.get(key) != value]
+    return " ".join([name, *differing]) if name == _data_name(theirs) else name
 
 
 def _labels(records: Sequence[Record]) -> list[str]:

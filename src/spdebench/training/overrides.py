@@ -48,8 +48,12 @@ def sort_overrides(model: str, values: Mapping[str, Any]) -> Overrides:
             raise unknown("key", key, [*task, *config, *options])
         if len(owners) > 1:
             raise UserError(f"'{key}' is a field of the model and of the training; set it from Python")
-        if key in task:
-            out.task["seed" if key == SPLIT_SEED else key] = value
+        if key == SPLIT_SEED:
+            if spec.decode(value, int, f"task: {key}") < 0:  # checked here, where its name is the one that was typed
+                raise UserError(f"task: {key} must not be negative, got {value}")
+            out.task["seed"] = value
+        elif key in task:
+            out.task[key] = value
         else:
             (out.config if key in config else out.options)[key] = value
     return out

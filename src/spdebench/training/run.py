@@ -254,8 +254,8 @@ class Run(Displayed):
             )
         if seen is None:
             raise UserError(
-                f"{self.name} was trained with all of the noise; say with seen=K which part of it dw_seen is, and the "
-                f"rest is drawn"
+                f"{self.name} was trained with all of the noise; in Python run.sample(u0, dw_seen, seen=K) draws the "
+                f"part of it that is not in dw_seen"
             )
         if setting.equation is None:
             raise UserError(f"{self.name} was trained on imported data, so that the law of their noise is not known")
@@ -263,7 +263,10 @@ class Run(Displayed):
 
     def _inputs(self, u0: Any, dw: Any) -> tuple[Tensor, Tensor]:
         """u0 and dw as tensors in float32, if the model can predict for them."""
-        start, noise = (torch.as_tensor(np.asarray(a), dtype=torch.float32) for a in (u0, dw))
+        try:
+            start, noise = (torch.as_tensor(np.asarray(a), dtype=torch.float32) for a in (u0, dw))
+        except (TypeError, ValueError) as error:
+            raise UserError(f"{self.name}: u0 and dw must be arrays of numbers ({error})") from None
         self._check(tuple(start.shape), tuple(noise.shape))
         return start, noise
 

@@ -126,7 +126,7 @@ def publish(run: Run, folder: Path, card: Callable[[Run], str]) -> list[Path]:
     if (folder / "spec.json").exists() and open_run(folder).spec.digest != run.spec.digest:
         raise UserError(f"{folder} holds another model; choose another folder")
     run.record  # noqa: B018  (refuses a run that is not finished)
-    check_folder(folder)
+    check_folder(folder, option="")
     text = card(run)
     make_folder(folder)
     written = [write_model(run, folder / WEIGHTS), folder / "spec.json", folder / "record.json"]

@@ -110,7 +110,8 @@ def train(
         except (torch.OutOfMemoryError, MemoryError, RuntimeError) as error:
             if not is_out_of_memory(error):
                 raise
-            raise UserError(f"{run.name} does not fit into the memory of {device}; try a smaller batch_size") from None
+            less = "a smaller batch_size" + " or fewer draws" * (identity.train_options.loss == "energy")
+            raise UserError(f"{run.name} does not fit into the memory of {device}; try {less}") from None
     return _opened(run)
 
 

@@ -60,7 +60,7 @@ def test_done_failed_left_and_the_reason_goes_with_the_failure(where, monkeypatc
     with pytest.raises(SystemExit) as caught:
         main(["status", *words])
     out = capsys.readouterr().out
-    assert not caught.value.code and out.count("it diverged at epoch 2") == 2 and "with 1 simultaneous runs" in out
+    assert not caught.value.code and out.count("it diverged at epoch 2") == 2 and "with 1 run at a time" in out
     monkeypatch.setattr(one_run, "_train", real)
     assert {o.state for o in go(where, "mean")} == {"added"}
     found = look(where)

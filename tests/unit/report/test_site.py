@@ -414,7 +414,7 @@ def test_records_are_read_from_their_folder(tmp_path):
 def test_the_verb_says_what_to_open(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     for line, code, message in (
-        (["report", "--results", "none"], 2, "error: no run records"),
+        (["report", "--results", "none"], 2, "error: no such folder of run records: none"),
         (["report", "--results", "r", "--out", "pages"], 0, "open pages/index.html"),
         (["report", "--results", "r", "--out", "r"], 2, "error: 'r' is not a site of spdebench"),
     ):

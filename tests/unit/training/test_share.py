@@ -142,6 +142,11 @@ def test_the_command_pushes_and_reports_errors(run, tmp_path, capsys):
     assert not (tmp_path / "x").exists()
 
 
+def test_a_folder_that_cannot_be_written_is_no_option(run):
+    with pytest.raises(sb.UserError, match=r"cannot write into /proc/model .*; choose another folder$"):
+        share.publish(run, Path("/proc/model"), model_card)
+
+
 def test_the_example_of_the_page_runs(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     (block,) = re.findall(r"```py\n(.*?)```", (ROOT / "docs" / "sharing.md").read_text(), flags=re.S)

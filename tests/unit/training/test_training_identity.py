@@ -107,6 +107,9 @@ def test_words_go_where_their_names_belong():
     assert request.task == {"split": "1:1:1", "seed": "2"}
     with pytest.raises(sb.UserError, match="unknown key 'widht'; did you mean 'width'"):
         sort_overrides("tiny", {"widht": "4"})
+    for wrong in ("x", "-1"):  # not 'seed', which is an option of the training
+        with pytest.raises(sb.UserError, match="task: split_seed must"):
+            sort_overrides("tiny", {"split_seed": wrong})
     assert alternatives("tiny", {"learning_rate": "1,2", "modes": "4,4/8,8"}) == {
         "learning_rate": ["1", "2"],
         "modes": ["4,4", "8,8"],

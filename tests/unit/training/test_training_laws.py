@@ -340,7 +340,7 @@ def test_what_cannot_draw_members_says_so(runs, law_task):
     inputs = law_task.test.u0, law_task.test.dw
     for run, options, message in (
         ("point", {}, "predicts one solution"),
-        ("path", {}, "seen=K"),
+        ("path", {}, r"in Python run.sample\(u0, dw_seen, seen=K\)"),
         ("path", {"seen": "2"}, "seen must be a whole number, got '2'"),
         ("law", {"seen": 0}, "trained with seen=2"),
         ("law", {"members": 0}, "at least 1"),
@@ -355,9 +355,20 @@ def test_what_cannot_draw_members_says_so(runs, law_task):
         ((u0[:, :4], dw[:, :, :4]), "points"),
         ((u0[:3], dw), r"u0 must be \(N X\) = \(24, 8\)"),
         ((u0[0], dw[0]), r"dw must be \(N T X\)"),
+        ((u0, None), "u0 and dw must be arrays of numbers"),
+        (([[0.0], [0.0, 1.0]], dw), "u0 and dw must be arrays of numbers"),
     ):
         with pytest.raises(sb.UserError, match=message):
             runs["law"].sample(*shapes, members=2)
+
+
+def test_too_many_draws_for_the_memory_are_told(law_task, tmp_path, monkeypatch):
+    def no_memory(*_):
+        raise MemoryError
+
+    monkeypatch.setattr(Fit, "run_epoch", no_memory)
+    with pytest.raises(sb.UserError, match=r"memory of cpu; try a smaller batch_size or fewer draws$"):
+        sb.train("affine", law_task, out=tmp_path, loss="energy", draws=3, epochs=1)
 
 
 # --- what is refused ----------------------------------------------------------------------------------------------
