@@ -28,6 +28,7 @@ from spdebench.equations import Equation, equation
 from spdebench.errors import AliasingWarning
 from spdebench.suites import CORE
 from spdebench.suites.measure import measure
+from spdebench.suites.numbers import SAMPLES
 
 LINE = {"points": 64, "solve_points": 128, "truncation": 24}
 PLANE = {"points": 32, "truncation": 14, "kappa": 1.0}
@@ -108,7 +109,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--suite", action="store_true", help="measure the problems of the core suite")
     parser.add_argument("--equation", default="", choices=["", *CANDIDATES], help="search one equation only")
-    parser.add_argument("-n", type=int, default=120, help="samples of each regime")
+    parser.add_argument("-n", type=int, help=f"samples of each regime (120; with --suite {SAMPLES})")
     parser.add_argument("--step", action="store_true", help="fit the model step too")
     parser.add_argument("--out", type=Path)
     given = parser.parse_args()
@@ -118,7 +119,8 @@ def main() -> None:
     if given.out and given.out.exists():
         rows = list(csv.DictReader(given.out.read_text().splitlines()))
     known = {r["problem"] for r in rows}
-    new = of_suite(given.n, known) if given.suite else search(given.equation, given.n, given.step, known)
+    n = given.n or (SAMPLES if given.suite else 120)
+    new = of_suite(n, known) if given.suite else search(given.equation, n, given.step, known)
     for each in new:
         rows.append(each)
         if given.suite:

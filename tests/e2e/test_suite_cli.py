@@ -28,6 +28,7 @@ def test_suites_and_problems_are_listed(capsys):
     assert call("suite", "core") == 0
     out = capsys.readouterr().out
     assert all(p.name in out for p in CORE.problems) and "nonlinearity" in out and "suite core --generate" in out
+    assert "measured on 200 samples of each problem" in out
 
 
 def test_a_suite_is_made_once_and_verified(small, tmp_path, capsys):

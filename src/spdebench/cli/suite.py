@@ -36,7 +36,8 @@ def suite(
     import torch
 
     from spdebench.report import suite_folder
-    from spdebench.suites import SUITES
+    from spdebench.suites import CORE, SUITES
+    from spdebench.suites.numbers import SAMPLES
 
     if not name:
         if generate or verify is not None or only:
@@ -71,6 +72,11 @@ def suite(
         print_json(rows)
         return
     print_table(rows)
+    if chosen is CORE:
+        typer.echo(
+            f"{', '.join(suite_folder.NUMBERS)}: relative L2 errors, measured on {SAMPLES} samples of each problem; "
+            f"'{command('leaderboard')}' prints those of models on all samples"
+        )
     typer.echo(f"next: {command(f'suite {name} --generate')}")
 
 

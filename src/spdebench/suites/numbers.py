@@ -7,6 +7,9 @@ from collections.abc import Mapping
 from functools import cache
 from importlib import resources
 
+SAMPLES = 200
+"""The number of samples of each problem on which they are measured; the datasets have more."""
+
 
 @cache
 def measured() -> Mapping[str, Mapping[str, float]]:
