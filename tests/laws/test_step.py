@@ -11,6 +11,7 @@ import pytest
 import torch
 
 import spdebench as sb
+from spdebench.grids import Grid
 from spdebench.models import build
 from spdebench.models.step import StepModel, rollout
 from spdebench.models.step.choose import Search, Sizes, error
@@ -173,6 +174,39 @@ def test_noise_in_modes_that_had_none_in_training_is_left_out():
     assert bool((dw[5:] == 0).all()) and bool((dw[:5].abs() > 0.1).all())
     more = sb.simulate(sb.equation("phi41", truncation=16, **fields), 0, range(8))
     assert error(model.stepper(), Paths(more.u, more.dw)) < 0.3
+
+
+def test_products_with_noise_that_training_did_not_have_are_left_out():
+    """u_{n+1} = 0.9 u_n + dw - u_n dw: a noise in another mode would act through the product on all modes of u."""
+    generator = torch.Generator().manual_seed(0)
+    grid, wave = Grid((16,), (0.0,), (1.0,)), torch.arange(16, dtype=torch.float64) * (2 * math.pi / 16)
+    known, new = (torch.stack([(k * wave).cos() for k in modes]) for modes in (range(4), (6, 7)))
+    dw = (0.2 * torch.randn(20, 9, 4, generator=generator, dtype=torch.float64) @ known).float()
+    u = torch.zeros(20, 9, 16, dtype=torch.float64)
+    u[:, 0] = torch.randn(20, 4, generator=generator, dtype=torch.float64) @ known
+    for n in range(8):
+        u[:, n + 1] = 0.9 * u[:, n] + dw[:, n + 1] - u[:, n] * dw[:, n + 1]
+    paths = Paths(u, dw).with_silent_modes(grid)
+    limits = torch.full(grid.spectral_shape, torch.inf, dtype=torch.float64), torch.inf
+    plan = Plan(groups=("noise",))
+    stepper = fit(plan, grid, paths, 1000, limits, lambda found: error(found, paths), [1e-13]).stepper
+    assert error(stepper, paths) < 1e-5 and bool((stepper.silent == (torch.arange(9) > 3)).all())
+    assert torch.equal(stepper.known_noise(dw), dw)  # rounding in the other modes is left as it is
+    more = dw.clone()
+    more[5:] += (0.2 * torch.randn(15, 9, 2, generator=generator, dtype=torch.float64) @ new).float()
+    left = stepper.known_noise(more)
+    assert torch.equal(left[:5], dw[:5])
+    torch.testing.assert_close(left, dw, atol=1e-6, rtol=0)
+    wrong, right = (float((stepper.rollout(u[:, 0], w) - u)[5:].norm() / u[5:].norm()) for w in (more, left))
+    assert right < 1e-5 and wrong > 0.3
+
+
+def test_a_prediction_leaves_out_noise_that_training_did_not_have():
+    fields = {"points": 32, "sigma": 1.0}
+    model, _, _ = fitted("phi41", truncation=8, **fields)
+    more, same = (sb.simulate(sb.equation("phi41", truncation=j, **fields), 0, range(8)) for j in (16, 8))
+    predictions = [model.predict(Batch(x.u0, x.dw)) for x in (more, same)]
+    torch.testing.assert_close(*predictions, atol=1e-4, rtol=0)
 
 
 CHAOS = {"sigma": 0.5, "horizon": 20.0}

@@ -70,6 +70,11 @@ def product(*fields: str) -> Term:
     return Term(tuple((f, "") for f in fields))
 
 
+def noise_terms(terms: Sequence[Term]) -> list[int]:
+    """The indices of the terms dw_{n+1}, dw_n, .. that are not products."""
+    return [i for i, term in enumerate(terms) if len(term.factors) == 1 and term.factors[0][0].startswith("w")]
+
+
 # --- groups of terms -----------------------------------------------------------------------------------------------
 def group(name: str, dim: int) -> list[Term]:
     """The terms of one group, in the field u and the increment w.

@@ -15,7 +15,7 @@ from typing import Any
 import torch
 
 from spdebench.grids import Grid
-from spdebench.models.step.dictionary import Dictionary, Term, group, mixed, moved
+from spdebench.models.step.dictionary import Dictionary, Term, group, mixed, moved, noise_terms
 from spdebench.models.step.frame import Frame
 from spdebench.models.step.normal import Normal
 from spdebench.models.step.rollout import Map, Paths, Stage, Stepper
@@ -148,8 +148,3 @@ def normal_equations(plan: Plan, one: Map, stage: int, dictionary: Dictionary, p
         inner = one.predictions(dictionary, fields, t)
         normal.add(dictionary.columns(terms, inner, t), target)
     return System(terms, normal, grid.spectral_shape, paths.silent)
-
-
-def noise_terms(terms: Sequence[Term]) -> list[int]:
-    """The indices of the terms dw_{n+1}, dw_n, .. that are not products."""
-    return [i for i, term in enumerate(terms) if len(term.factors) == 1 and term.factors[0][0].startswith("w")]

@@ -219,7 +219,8 @@ class StepModel(OperatorModel, name="step"):
     def forward(self, features: Features) -> Tensor:
         u0, dw = features["u0"], features["dw"]
         grid = self.setting.grid.with_points(tuple(u0.shape[1:]))
-        return self.stepper(grid).rollout(u0, dw).to(u0.dtype)
+        stepper = self.stepper(grid)
+        return stepper.rollout(u0, stepper.known_noise(dw)).to(u0.dtype)
 
     def sample(
         self, batch: Batch, members: int, seed: int = 0, first: int = 0, samples: Tensor | None = None
@@ -229,13 +230,13 @@ class StepModel(OperatorModel, name="step"):
             return self.predict(batch)[:, None].expand(-1, members, *batch.dw.shape[1:])
         batch, numbers = batch.to(self.device), torch.arange(len(batch)) if samples is None else samples
         stepper = self.stepper(self.setting.grid.with_points(tuple(batch.u0.shape[1:])))
-        residual = self.residual()
+        residual, dw = self.residual(), stepper.known_noise(batch.dw)
         out = torch.empty((len(batch), members, *batch.dw.shape[1:]), dtype=batch.u0.dtype, device=self.device)
         size = max(1, SAMPLE_BYTES // (16 * max(1, batch.dw.numel())))
         with torch.inference_mode():
             for start in range(0, members, size):
                 chosen = range(first + start, first + min(members, start + size))
-                drawn = draw_members(stepper, residual, batch.u0, batch.dw, chosen, seed, numbers)
+                drawn = draw_members(stepper, residual, batch.u0, dw, chosen, seed, numbers)
                 out[:, start : start + len(chosen)] = drawn
         return out
 

@@ -20,8 +20,8 @@ from torch import Tensor
 from spdebench.errors import UserError
 from spdebench.grids import Grid
 from spdebench.models.regularity.schemes import linear_part, propagator, symbol_on
-from spdebench.models.step.dictionary import AXES
-from spdebench.models.step.fit import Plan, noise_terms, normal_equations
+from spdebench.models.step.dictionary import AXES, noise_terms
+from spdebench.models.step.fit import Plan, normal_equations
 from spdebench.models.step.normal import Normal
 from spdebench.models.step.rollout import Map, Paths
 

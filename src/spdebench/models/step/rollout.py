@@ -24,7 +24,7 @@ import torch
 from torch import Tensor
 
 from spdebench.grids import Grid
-from spdebench.models.step.dictionary import Dictionary, Term
+from spdebench.models.step.dictionary import Dictionary, Term, noise_terms
 
 BLOCK = 48 << 20
 """About how many bytes one block of columns or of rolled-out samples has."""
@@ -136,6 +136,30 @@ class Stepper:
         """Whether no term of any stage has a product of u with itself, with the noise or with a mean of u."""
         terms = (term for one in self.maps for stage in one.stages for term in stage.terms)
         return all(term.linear and not term.mean and not term.square for term in terms)
+
+    @property
+    def silent(self) -> Tensor:
+        """(modes..): true where dw has no coefficient in any stage, because there was no noise in training."""
+        known = torch.zeros(self.grid.spectral_shape, dtype=torch.bool, device=self.envelope.device)
+        for stage in (stage for one in self.maps for stage in one.stages):
+            known |= (stage.weights[noise_terms(stage.terms)] != 0).any(0)
+        return ~known
+
+    def known_noise(self, dw: Tensor) -> Tensor:
+        """dw (B T X..) without noise in `silent` modes, whose products with u would act on the others in a way that was
+        never fitted. Paths without such noise, up to rounding, are returned as they are."""
+        silent = self.silent
+        if not silent.any():
+            return dw
+        out, size = dw.clone(), max(1, BLOCK // (32 * dw[0].numel()))
+        for first in range(0, len(dw), size):
+            part = out[first : first + size]
+            c = self.grid.transform(part.double())
+            power = c.abs().square().sum(1)
+            new = power[:, silent].amax(1) > SILENT * power.flatten(1).amax(1)
+            if new.any():
+                part[new] = self.grid.inverse(c[new] * ~silent).to(dw.dtype)
+        return out
 
     def _cut_at(
         self, bound: Tensor, u0: Tensor, dw: Tensor, random: RandomPart | None = None, states: Tensor | None = None
