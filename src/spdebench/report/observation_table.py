@@ -124,8 +124,9 @@ def _other_seed(filled: Filled, records: Records) -> list[str]:
     if not lines:
         return []
     words = (
-        "The skill of `step` on these data and on data of another seed, whose test part was not looked at while `step` "
-        "was developed; in brackets 95 % bootstrap intervals over the inputs of the test part. The command "
+        "The skill of `step` on these data and on data of another seed; in brackets 95 % bootstrap intervals over the "
+        "inputs of the test part. Below J the test part of the other seed was not looked at while `step` was "
+        "developed; for seen=J the search was improved once more after this comparison. The command "
         f"`{command('table observation-seed1')}` prints the second column and what it is computed from."
     )
     return [paragraph(words), md_table(["problem", "seen", "seed 0", "seed 1"], lines)]
