@@ -48,6 +48,7 @@ def test_wrong_arguments_are_one_line(tmp_path):
         (lambda: sb.generate({"name": "phi41"}, n=2, out=tmp_path), "expected an equation, such as"),
         (lambda: sb.simulate(PHI, 0, 4), r"samples are the numbers of samples, such as range\(4\); got 4"),
         (lambda: sb.simulate(PHI, 0, np.int64(4)), "samples are the numbers of samples, such as range"),
+        (lambda: sb.simulate(PHI, 0, [3, -1]), "the numbers of samples begin with 0, got -1"),
         (lambda: sb.evaluate(field, field, 5), "expected a Grid, such as .*; got int"),
     ):
         with pytest.raises(sb.UserError, match=message):

@@ -72,6 +72,8 @@ def simulate(
         raise UserError(f"simulate: every must be between 1 and the {equation.frames} stored intervals, got {every}")
     if not hasattr(samples, "__len__"):
         raise UserError(f"simulate: samples are the numbers of samples, such as range(4); got {samples!r}")
+    if len(samples) and min(samples) < 0:
+        raise UserError(f"simulate: the numbers of samples begin with 0, got {min(samples)}")
     if not isinstance(seed, KeyedSeed) and not hasattr(seed, "__index__"):
         raise UserError(f"simulate: seed must be a whole number, got {seed!r}")
     check_memory(equation, len(samples), device)
