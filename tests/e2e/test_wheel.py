@@ -28,7 +28,7 @@ for words in (
     "train deeponet DATA epochs=1 --out runs",
     "table phi41-periodic-sigma1 --format csv",
     "plot radar",
-    "report --results none",
+    "report --results data",
     "bench data",
 ):
     words = words.replace("DATA", next(map(str, Path("data").glob("*.parquet")), ""))
