@@ -119,8 +119,9 @@ def main() -> None:
     if given.out and given.out.exists():
         rows = list(csv.DictReader(given.out.read_text().splitlines()))
     known = {r["problem"] for r in rows}
-    n = given.n or (SAMPLES if given.suite else 120)
-    new = of_suite(n, known) if given.suite else search(given.equation, n, given.step, known)
+    if given.n is None:
+        given.n = SAMPLES if given.suite else 120
+    new = of_suite(given.n, known) if given.suite else search(given.equation, given.n, given.step, known)
     for each in new:
         rows.append(each)
         if given.suite:
@@ -129,7 +130,7 @@ def main() -> None:
         print_table([each])
         if given.out:
             with given.out.open("w", newline="") as file:
-                writer = csv.DictWriter(file, list(rows[0]))
+                writer = csv.DictWriter(file, list(rows[0]), lineterminator="\n")
                 writer.writeheader()
                 writer.writerows(rows)
 

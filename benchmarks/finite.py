@@ -80,7 +80,7 @@ def main() -> None:
         print(*row.values(), sep=" ", flush=True)
     if arguments.out and rows:
         with open(arguments.out, "w", newline="") as file:
-            writer = csv.DictWriter(file, list(rows[0]))
+            writer = csv.DictWriter(file, list(rows[0]), lineterminator="\n")
             writer.writeheader()
             writer.writerows(rows)
     bad = [r for r in rows if not r["finite"]]

@@ -85,7 +85,7 @@ def main() -> None:
             rows.sort(key=lambda r: (list(given.models).index(r["model"]), list(FORMS).index(r["form"])))
             if given.out:
                 with given.out.open("w", newline="") as file:
-                    table = csv.DictWriter(file, list(row))
+                    table = csv.DictWriter(file, list(row), lineterminator="\n")
                     table.writeheader()
                     table.writerows(rows)
     print_table(rows)

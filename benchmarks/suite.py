@@ -101,7 +101,7 @@ def main() -> None:
     print_table([*rows, sums])
     if arguments.out:
         with open(arguments.out, "w", newline="") as file:
-            writer = csv.DictWriter(file, list(rows[0]))
+            writer = csv.DictWriter(file, list(rows[0]), lineterminator="\n")
             writer.writeheader()
             writer.writerows([*rows, sums])
 
