@@ -63,8 +63,6 @@ class DatasetSpec:
             if self.members > 1:
                 raise UserError("members of a law are draws of the unseen noise; say with seen=K what is seen")
             return
-        if not 0 <= self.seen <= self.equation.truncation:
-            raise UserError(f"seen must be between 0 and J={self.equation.truncation}, got {self.seen}")
         check_seen(self.equation, self.seen)
         if self.members == 1:
             return
@@ -194,8 +192,13 @@ def from_json(text: str) -> DatasetSpec:
     return from_dict(values)
 
 
-def check_seen(equation: Equation, seen: int) -> None:
-    """Refuse a truncation that the basis does not have, and J itself if the noise has modes beyond it."""
+def check_seen(equation: Equation, seen: int, where: str = "") -> None:
+    """Refuse a truncation above J or that the basis does not have, and J itself if the noise has modes beyond it.
+
+    The message about its range begins with ``where``.
+    """
+    if not 0 <= seen <= equation.truncation:
+        raise UserError(f"{where}seen must be between 0 and J={equation.truncation}, got {seen}")
     basis = equation.series()
     kept = basis.kept_by(seen)
     if seen == equation.truncation and bool(((basis.index > 0) & ~kept).any()):

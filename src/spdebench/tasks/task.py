@@ -98,10 +98,8 @@ class TaskSpec:
             raise UserError(f"task: seen={self.seen} needs samples whose noise is known; {dataset.path.name} has none")
         if dataset.spec.seen == self.seen:
             return "dw_seen"
-        if self.seen > (top := dataset.equation.truncation):
-            raise UserError(f"task: seen must be between 0 and J={top}, got {self.seen}")
-        check_seen(dataset.equation, self.seen)
-        if self.seen == top:
+        check_seen(dataset.equation, self.seen, "task: ")
+        if self.seen == dataset.equation.truncation:
             return "dw"
         raise UserError(
             f"task: {dataset.path.name} does not store the noise that is seen with seen={self.seen}; generate it with "
