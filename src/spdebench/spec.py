@@ -298,6 +298,11 @@ def _decode_bool(value: Any, where: str) -> bool:
     raise UserError(f"{where} must be true or false, got {value!r}")
 
 
+def is_whole_number(value: Any) -> bool:
+    """Whether a value is an int, also one of NumPy, and no bool."""
+    return hasattr(value, "__index__") and not isinstance(value, bool)
+
+
 def _decode_int(value: Any, where: str) -> int:
     """A value, or the text that a user has typed, as an int below 2^63."""
     if isinstance(value, str):
@@ -305,7 +310,7 @@ def _decode_int(value: Any, where: str) -> int:
             number = int(value)
         except ValueError:
             raise UserError(f"{where} must be a whole number, got '{value}'") from None
-    elif isinstance(value, bool) or not hasattr(value, "__index__"):
+    elif not is_whole_number(value):
         raise UserError(f"{where} must be a whole number, got {value!r}")
     else:
         number = int(value)

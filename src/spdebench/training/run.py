@@ -36,6 +36,7 @@ from spdebench.models.base import evaluation_batch
 from spdebench.noise import UnseenNoise
 from spdebench.records import MetricValue, Provenance, Record
 from spdebench.records.codec import decode
+from spdebench.spec import is_whole_number
 from spdebench.tasks import Batch, Setting
 from spdebench.training import checkpoints
 from spdebench.training.folder import checkpoint_file, read_json, read_log, read_record
@@ -207,11 +208,11 @@ class Run(Displayed):
         keep are drawn from their true law. Member i of row n is a function of (seed, n, i).
         """
         check_device(device)
-        if isinstance(members, bool) or not hasattr(members, "__index__") or members < 1:
+        if not is_whole_number(members) or members < 1:
             raise UserError(f"{self.name}: members must be a whole number, at least 1, got {members}")
         if not hasattr(seed, "__index__"):
             raise UserError(f"{self.name}: seed must be a whole number, got {seed!r}")
-        if seen is not None and (isinstance(seen, bool) or not hasattr(seen, "__index__")):
+        if seen is not None and not is_whole_number(seen):
             raise UserError(f"{self.name}: seen must be a whole number, got {seen!r}")
         members = int(members)
         start, noise = self._inputs(u0, dw_seen)
