@@ -150,9 +150,9 @@ def test_the_field_uses_the_kernel_only_if_it_fits() -> None:
     field = model.field
     assert isinstance(field, ncde_fno.Field)
     start, dw = model.lift(features["u0"][..., None]), features["dw"][:, 1:]  # type: ignore[operator]
-    assert field._fits_a_kernel(start, dw, "rk4")
+    assert field._fits_a_kernel(start, dw, (32,), "rk4")
     with without_kernels():
-        assert not field._fits_a_kernel(start, dw, "rk4")
+        assert not field._fits_a_kernel(start, dw, (32,), "rk4")
     with torch.autocast("cuda", torch.bfloat16):
-        assert not field._fits_a_kernel(start, dw, "rk4")
-    assert not field._fits_a_kernel(start.double(), dw, "rk4")
+        assert not field._fits_a_kernel(start, dw, (32,), "rk4")
+    assert not field._fits_a_kernel(start.double(), dw, (32,), "rk4")
