@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import json
 import shutil
+import threading
 import time
 import warnings
 from collections.abc import Iterator
@@ -35,6 +36,8 @@ SMALL_MODEL = 1_000_000
 """Parameters of the largest model whose unfinished run is carried on; larger runs only start if they can end."""
 LARGEST_CHECKPOINT = 18 * SMALL_MODEL
 """Bytes of the largest checkpoint that is exported: 16 per parameter and the log."""
+SHORTEST_PAUSE = 5.0
+"""Seconds between two exports while runs are made; more after an export that took longer than half a second."""
 
 
 @dataclass(frozen=True)
@@ -78,23 +81,38 @@ def export(folder: str | Path, known: Records, runs: str | Path) -> Moved:
 
 
 class PeriodicExport:
-    """Exports to a folder again and again while runs end, for at most a tenth of the time.
+    """A context in which a folder is exported to again and again, for at most a tenth of the time.
 
-    An export reads every run of the folder. If it followed each of many short runs, workers would wait for it.
+    A thread does it, so that the checkpoints of a run that trains for long are there too, and that no run waits for it:
+    the machine may be lost at any moment. ``known`` may change meanwhile. If an export fails, a warning says so once,
+    and the next one is tried.
     """
 
-    def __init__(self, folder: str | Path) -> None:
-        self.folder = folder
-        self._next = 0.0
+    def __init__(self, folder: str | Path, known: Records, runs: str | Path) -> None:
+        self.folder, self.known, self.runs = folder, known, runs
+        self._ended = threading.Event()
+        self._warned = False
+        self._thread = threading.Thread(target=self._repeat, daemon=True)
 
-    def update(self, known: Records, runs: str | Path) -> None:
-        """Export unless less than nine times the duration of the last export has passed since it ended."""
-        start = time.monotonic()
-        if start < self._next:
-            return
-        export(self.folder, known, runs)
-        end = time.monotonic()
-        self._next = end + 9 * (end - start)
+    def __enter__(self) -> PeriodicExport:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self._ended.set()
+        self._thread.join()
+
+    def _repeat(self) -> None:
+        pause = SHORTEST_PAUSE
+        while not self._ended.wait(pause):
+            start = time.monotonic()
+            try:
+                export(self.folder, self.known, self.runs)
+            except (OSError, UserError) as error:
+                if not self._warned:
+                    warnings.warn(f"nothing was exported to {self.folder}: {error}", stacklevel=2)
+                self._warned = True
+            pause = max(SHORTEST_PAUSE, 9 * (time.monotonic() - start))
 
 
 def _record_of(run: Path, known: Records) -> Record | None:

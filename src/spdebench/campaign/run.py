@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from contextlib import closing
+from contextlib import closing, nullcontext
 from dataclasses import replace
 from pathlib import Path
 
@@ -58,16 +58,13 @@ def fill_missing(
     deadline = Deadline.after(FOREVER if budget is None else budget)
     outcomes: list[RunOutcome] = []
     known = store.read(places.results)
-    exported = None if portable is None else PeriodicExport(portable)
 
     def note(outcome: RunOutcome) -> None:
-        """Keep an outcome, export what there is, and tell the caller."""
+        """Keep an outcome and tell the caller."""
         outcomes.append(outcome)
         if (record := outcome.record) is not None:
             before = known.get(record.digest)
             known[record.digest] = record if before is None else before.filled_from(record)
-        if exported is not None and outcome.state != "left":
-            exported.update(known, places.runs)
         if report:
             report(outcome)
 
@@ -94,7 +91,8 @@ def fill_missing(
         ]
 
     pool = _Pool(settings, note, units_of, after_pilots, pilot_ended=any(job.pilot for job in ready))
-    pool.make(rest)
+    with nullcontext() if portable is None else PeriodicExport(portable, known, places.runs):
+        pool.make(rest)
     time_exclusively([*todo, *pool.joined], places.runs, places.results, places.devices, settings.engine, deadline)
     if portable is not None:
         export(portable, store.read(places.results), places.runs)  # with times, and what other commands have recorded

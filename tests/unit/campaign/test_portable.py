@@ -6,6 +6,8 @@ import dataclasses
 import json
 import shutil
 import signal
+import threading
+import time
 from pathlib import Path
 
 import pytest
@@ -106,21 +108,54 @@ def test_a_checkpoint_that_its_run_removes_during_an_export_stops_nothing(stoppe
     assert portable.export(tmp_path / "portable", {}, tmp_path / "runs") == portable.Moved(1, 0)
 
 
+def test_a_run_that_trains_is_exported_before_it_ends(stopped, tmp_path, monkeypatch):
+    """The machine may be lost while its only run trains: another one continues from the last export."""
+    _, there, cells = stopped
+    where = places(tmp_path)
+    portable.merge(there / "portable", where.results, where.runs)
+    monkeypatch.setattr(portable, "SHORTEST_PAUSE", 0.01)
+    monkeypatch.setattr(one_run, "CHECKPOINT", 0.0)
+    epoch, exported, seen = Fit.run_epoch, tmp_path / "portable" / portable.UNFINISHED, []
+
+    def waits_for_an_export(fit):
+        deadline = time.monotonic() + 20
+        while fit.epoch == 2 and time.monotonic() < deadline:
+            entries = json.loads(exported.read_text()) if exported.is_file() else {}
+            seen[:] = [len(entry["log"]) for entry in entries.values()]
+            if seen == [2]:
+                break
+            time.sleep(0.01)
+        return epoch(fit)
+
+    monkeypatch.setattr(Fit, "run_epoch", waits_for_an_export)
+    fill_missing(todo(cells, where), where, portable=tmp_path / "portable")
+    assert seen == [2]  # epochs in the log of the run that was training
+    assert json.loads(exported.read_text()) == {}
+
+
 def test_a_slow_export_is_not_repeated_at_once(tmp_path, monkeypatch):
-    """It takes 2 seconds: the next may begin 18 seconds after its end."""
-    clock, made = [100.0], []
+    """The first takes 2 seconds: the next begins 18 seconds after its end. The second fails, which stops nothing."""
+    clock, pauses, made = [100.0], [], []
+
+    class Ended(threading.Event):
+        def wait(self, pause):
+            pauses.append(pause)
+            return len(pauses) > 3
 
     def export(folder, known, runs):
         made.append(clock[0])
+        if len(made) > 1:
+            raise UserError("no space left")
         clock[0] += 2.0
 
     monkeypatch.setattr(portable, "export", export)
     monkeypatch.setattr(portable.time, "monotonic", lambda: clock[0])
-    exported = portable.PeriodicExport(tmp_path)
-    for moment in (100.0, 103.0, 119.0, 121.0):
-        clock[0] = moment
-        exported.update({}, tmp_path)
-    assert made == [100.0, 121.0]
+    monkeypatch.setattr(portable.threading, "Event", Ended)
+    periodic = portable.PeriodicExport(tmp_path, {}, tmp_path)
+    with pytest.warns(UserWarning, match="nothing was exported to .*no space left") as warned:
+        periodic._repeat()
+    assert pauses == [portable.SHORTEST_PAUSE, 18.0, portable.SHORTEST_PAUSE, portable.SHORTEST_PAUSE]
+    assert len(made) == 3 and len(warned) == 1
 
 
 @pytest.mark.parametrize("damage", ["name", "file", "checkpoint", "record", "empty"])
