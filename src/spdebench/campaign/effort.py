@@ -30,6 +30,11 @@ def training_part(datasets: Iterable[Mapping[str, Any]], task: Mapping[str, Any]
     return samples, numbers / 1e6
 
 
+def space_dimensions(datasets: Iterable[Mapping[str, Any]]) -> int:
+    """The largest number of space dimensions of the datasets; 0 if none of them was generated."""
+    return max((len(dataset_of(values).shape) - 1 for values in datasets if "fields" in values), default=0)
+
+
 def million_numbers(datasets: Iterable[Mapping[str, Any]], task: Mapping[str, Any]) -> float:
     """Million numbers of the training part."""
     return training_part(datasets, task)[1]

@@ -14,7 +14,7 @@ from datetime import datetime
 
 import numpy as np
 
-from spdebench.campaign.effort import step_numbers
+from spdebench.campaign.effort import space_dimensions, step_numbers
 from spdebench.errors import UserError
 from spdebench.paper.base import AnySpec
 from spdebench.records import Record, Records
@@ -37,6 +37,9 @@ MEASURED_SHARES: Mapping[str, float] = {
 }
 """Share of an H200 that a run of each model uses in such steps: the columns together / alone of `bench train`, the time
 per epoch and run of eight simultaneous runs over that of a run alone. (flow-fno has the layers of fno.)"""
+SHARES_IN_SPACE: Mapping[str, float] = {"ncde-fno": 1.0}
+"""The same in two and three space dimensions, for models that use other kernels there. One run of ncde-fno on nse of the
+core suite took 1.55 s per epoch alone, and 4.7 s beside another one and a run of gt or dlr-net."""
 UNMEASURED_SHARE = 0.7  # share of models that were not measured
 FULL_LOAD = 2.5  # sum of shares up to which runs start on a GPU: more gain nothing, and all take longer
 SMALL_KERNELS = 0.45  # a run with a smaller share waits most of the time for small kernels to start
@@ -48,11 +51,13 @@ def gpu_share(run: AnySpec | Record) -> float:
     if not options.get("epochs"):
         return 0.0
     measured = MEASURED_SHARES.get(run.model, UNMEASURED_SHARE)
-    latency = MEASURED_STEP * (1 / measured - 1)
     try:
         numbers = step_numbers(run.datasets, run.task, options)
+        if run.model in SHARES_IN_SPACE and space_dimensions(run.datasets) > 1:
+            return SHARES_IN_SPACE[run.model]
     except UserError:  # of an equation that is not declared here
         return measured
+    latency = MEASURED_STEP * (1 / measured - 1)
     return numbers / (numbers + latency) if numbers else measured
 
 

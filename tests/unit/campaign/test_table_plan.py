@@ -216,6 +216,14 @@ def test_the_share_of_a_gpu_follows_from_the_size_of_a_step(tiny):
     assert set(sharing.MEASURED_SHARES) == {name for name in MODELS if MODELS[name].trainable}
 
 
+def test_ncde_fno_fills_a_gpu_in_two_dimensions_only():
+    """In one dimension its solver is one kernel, which uses a small part of a GPU."""
+    jobs = plan.jobs(matching(table("core").cells(1), "ncde-fno"), {})
+    runs = {job.spec.datasets[0]["equation"]: job.spec for job in jobs}
+    assert gpu_share(runs["nse"]) == gpu_share(runs["phi42"]) == 1.0
+    assert sharing.kernel_kind(gpu_share(runs["kpz"])) == "small kernels"
+
+
 def test_shares_of_a_gpu_are_those_that_were_measured():
     """together / alone of `bench train`, of the table in benchmarks/results."""
     with (ROOT / "benchmarks" / "results" / "train-h200.csv").open(newline="") as file:
