@@ -29,7 +29,9 @@ def _table() -> dict[str, Any]:
 def _fits(entry: dict[str, Any], setting: Setting) -> bool:
     """Whether an entry with settings of a model applies to this data."""
     here = {"inputs": setting.inputs, "dim": setting.dim}
-    return _fits_equation(entry, setting.equation) and all(entry.get(key, value) == value for key, value in here.items())
+    return _fits_equation(entry, setting.equation) and all(
+        entry.get(key, value) == value for key, value in here.items()
+    )
 
 
 def _fits_equation(entry: dict[str, Any], equation: Equation | None) -> bool:
