@@ -135,7 +135,17 @@ def test_an_addition_brings_what_is_new_and_changes_nothing_else():
     )
     addition = later.addition_to(known)
     assert set(addition.to_dict()) == {
-        *("version", "digest", "name", "model", "shifts", "figure_data", "exclusive_timing", "inference_ms")
+        *(
+            "version",
+            "digest",
+            "name",
+            "model",
+            "shifts",
+            "figure_data",
+            "exclusive_timing",
+            "inference_ms",
+            "inference_batch",
+        )
     }
     merged = known.with_addition(addition)
     assert (merged.value("rel_l2", "a"), merged.value("rel_l2", "b")) == (0.1, 0.2)
