@@ -15,7 +15,7 @@ from command_line import call
 from spdebench import equation, generate, open_dataset, simulate
 from spdebench.data.published import export_published
 from spdebench.equations import KdV
-from spdebench.findings import FINDINGS, Found, ordered, sources
+from spdebench.findings import FINDINGS, FindingResult, ordered, sources
 from spdebench.findings.information import without_current
 from spdebench.findings.noise import crank_nicolson_euler, noise_left
 from spdebench.findings.page import page, section, sections
@@ -71,7 +71,7 @@ def test_the_page_has_every_finding_with_its_command():
 
 def test_a_section_is_replaced_and_the_others_stay():
     text = PAGE.read_text(encoding="utf-8")
-    found = Found({"acf": 1.0, "corr": 2.0, "acf_x": 2.0, "corr_x": 1.0})
+    found = FindingResult({"acf": 1.0, "corr": 2.0, "acf_x": 2.0, "corr_x": 1.0})
     new = sections(page({"exchanged-metrics": found}, text))
     old = sections(text)
     assert {name for name in new if new[name] != old[name]} == {"exchanged-metrics"}

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from spdebench.cli.output import Device, Json, at_least_one, print_json, print_table, size
+from spdebench.cli.output import Device, Json, check_sample_count, print_json, print_table, size
 from spdebench.errors import UserError
 from spdebench.registry import command
 
@@ -29,7 +29,7 @@ def make(
     seed_file: SeedFile,
     out: Annotated[Path, typer.Option(help="New folder for the inputs and the manifest.")],
     only: Annotated[str, typer.Option(help="Only the problem with this name, or the problems of this row.")] = "",
-    n: Annotated[int, typer.Option("-n", callback=at_least_one, help="Number of inputs of each problem.")] = 200,
+    n: Annotated[int, typer.Option("-n", callback=check_sample_count, help="Number of inputs of each problem.")] = 200,
     seen: Annotated[
         list[int] | None,
         typer.Option(

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from spdebench.cli.output import Device, Json, KnownRecords, in_a_folder, print_json, print_table
+from spdebench.cli.output import Device, Json, KnownRecords, check_file_option, print_json, print_table
 from spdebench.errors import UserError, unknown
 
 if TYPE_CHECKING:
-    from spdebench.findings import Finding, Found
+    from spdebench.findings import Finding, FindingResult
 
 
 def findings(
@@ -26,7 +26,8 @@ def findings(
     out: Annotated[
         Path | None,
         typer.Option(
-            callback=in_a_folder, help="Write the numbers into this page; without names only those that take seconds."
+            callback=check_file_option,
+            help="Write the numbers into this page; without names only those that take seconds.",
         ),
     ] = None,
     folder: KnownRecords = None,
@@ -90,19 +91,19 @@ def _list(known: list[Finding], as_json: bool) -> None:
     typer.echo("\n'spdebench findings NAME' computes the numbers of one, 'spdebench findings --all' of all.")
 
 
-def _sentence(f: Finding, found: Found, data: Path | None) -> str:
+def _sentence(f: Finding, found: FindingResult, data: Path | None) -> str:
     text = f.on_file.sentence if data is not None and f.on_file else f.sentence
     return text.format(**found.numbers)
 
 
-def _as_json(f: Finding, found: Found, data: Path | None) -> dict[str, Any]:
+def _as_json(f: Finding, found: FindingResult, data: Path | None) -> dict[str, Any]:
     """A finding and its numbers as an object for ``--json``."""
     facts = {"name": f.name, "finding": f.title, "sentence": _sentence(f, found, data), "numbers": dict(found.numbers)}
     rows = {"rows": [dict(row) for row in found.rows], "computed": f.formula(on_file=data is not None)}
     return facts | rows | ({} if data is not None else {"follows": f.follows.format(**found.numbers)})
 
 
-def _print(f: Finding, found: Found, data: Path | None) -> None:
+def _print(f: Finding, found: FindingResult, data: Path | None) -> None:
     """Print title, sentence, table and consequence of a finding."""
     typer.echo(f"{f.title}\n")
     typer.echo(textwrap.fill(_sentence(f, found, data), 100) + "\n")
@@ -113,7 +114,7 @@ def _print(f: Finding, found: Found, data: Path | None) -> None:
         typer.echo(textwrap.fill(f"What follows: {f.follows.format(**found.numbers)}", 100) + "\n")
 
 
-def _write(found: dict[str, Found], out: Path) -> None:
+def _write(found: dict[str, FindingResult], out: Path) -> None:
     """Write the computed findings into a page; its other sections stay."""
     from spdebench.files import user_text, write_text
     from spdebench.findings.page import page

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from spdebench import spec
-from spdebench.cli.output import Engine, Force, Json, SpecFields, a_folder, duration, print_json, size
+from spdebench.cli.output import Engine, Force, Json, SpecFields, check_folder_option, duration, print_json, size
 from spdebench.progress import Progress
 from spdebench.registry import command
 
@@ -22,7 +22,7 @@ def generate(
     overrides: SpecFields = None,
     n: Annotated[int, typer.Option("-n", help="Number of samples.")] = 1200,
     seed: Annotated[int, typer.Option(help="Seed of the noise and of the initial data.")] = 0,
-    out: Annotated[Path, typer.Option(callback=a_folder, help="Folder for the file.")] = Path("data"),
+    out: Annotated[Path, typer.Option(callback=check_folder_option, help="Folder for the file.")] = Path("data"),
     chunk: Annotated[
         int,
         typer.Option(

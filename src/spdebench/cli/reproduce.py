@@ -66,7 +66,7 @@ def reproduce(
     chosen = list(TABLES) if name == "all" else [find(name)]
     known = store.known(results)
     places = Places(str(data), str(out / "runs"), str(out / "results"), devices)
-    todo = plan.jobs(cells_of(chosen, seeds, which, only, known), known, places.runs, devices[0], again=True)
+    todo = plan.jobs(cells_of(chosen, seeds, which, only, known), known, places.runs, devices[0], remake=True)
     if not todo:
         raise UserError(f"no run of {name} has a record; {command(f'table {name} --plan')} shows what is missing")
     settings = RunSettings(jobs, progress=sys.stderr.isatty() and not as_json).for_devices(devices, os.cpu_count())
@@ -92,7 +92,12 @@ def reproduce(
                 typer.echo(f"{bar.done}/{len(todo)} {outcome.name}  {text}  {duration(outcome.seconds)}")
 
         outcomes = fill_missing(
-            todo, places, settings, budget=budget_seconds(budget) if budget else None, report=report, begin=announce
+            todo,
+            places,
+            settings,
+            budget=budget_seconds(budget) if budget else None,
+            report=report,
+            before_first_run=announce,
         )
     failed = {o.name: o.message for o in outcomes if o.state in ("failed", "unrecorded")}
     verdicts = Counter(each.verdict for each in found)

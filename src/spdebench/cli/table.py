@@ -291,7 +291,7 @@ def _run(
             campaign=campaign,
             portable=portable,
             after_pilots=after_pilots,
-            begin=announce,
+            before_first_run=announce,
         )
     if as_json:
         print_json({"outcomes": [{"name": o.name, "state": o.state, "message": o.message} for o in outcomes]})

@@ -114,7 +114,7 @@ class WorkerWatch:
 
         return NodeAffinitySchedulingStrategy(node, soft=soft)
 
-    def look(self, units: Collection[int], interval: float) -> None:
+    def check(self, units: Collection[int], interval: float) -> None:
         """Compare the heartbeats of submitted units with those of the last check, ``interval`` seconds ago."""
         self.looks += 1
         if self.looks % SILENT == 0 and any(unit not in self.seen for unit in units):

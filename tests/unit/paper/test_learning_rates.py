@@ -77,7 +77,7 @@ def test_pilots_cost_what_comes_after_them_too(tuned):
     cells = tuned.cells(1)
     pilots = [job for job in plan.jobs(cells, {}) if job.pilot]
     cell = next(c for c in cells if c.pilots)
-    (three,) = {job.chain for job in pilots if job.spec in cell.pilots}
+    (three,) = {job.seconds_with_run for job in pilots if job.spec in cell.pilots}
     (run,) = {w.job.seconds for w in plan.waiting(cells, {}) if w.job.spec in cell.runs}
     shifts = sum(1 for c in cells if c.shift is not None and c.runs == cell.runs)
     assert three == pytest.approx(

@@ -116,9 +116,9 @@ class Search:
         best, useless = self._try(Plan()), set[str]()
         while best.error > ENOUGH:
             self.kept.append(best.plan)
-            found, idle = self._round(best, useless, again=False)
+            found, idle = self._round(best, useless, retry_useless=False)
             if not self._better(found, best) and best.error > self.retry:
-                found, idle = self._round(best, useless, again=True)
+                found, idle = self._round(best, useless, retry_useless=True)
             if not self._better(found, best):
                 break
             best, useless = found, useless | idle
@@ -129,14 +129,14 @@ class Search:
         self.kept.append(best.plan)
         return best
 
-    def _round(self, best: Choice, useless: set[str], *, again: bool) -> tuple[Choice, set[str]]:
+    def _round(self, best: Choice, useless: set[str], *, retry_useless: bool) -> tuple[Choice, set[str]]:
         """The best extension of a plan, or the first that halves the error; and the names of those that did not help.
 
-        Extensions that did not help before (``useless``) are left out, or with ``again`` only they are tried.
+        Extensions that did not help before (``useless``) are left out, or with ``retry_useless`` only they are tried.
         """
         found, idle = best, set[str]()
         for what, plan in self._extensions(best.plan):
-            if plan in self.tried or (what in useless) is not again:
+            if plan in self.tried or (what in useless) is not retry_useless:
                 continue
             made = self._try(plan, best)
             if made.error < found.error:
@@ -219,7 +219,7 @@ def error(stepper: Stepper, paths: Paths) -> float:
     v = stepper.rollout(paths.u[:, 0], paths.dw, replace=False)
     gap, size = ((x[:, 1:].double()).flatten(1).norm(dim=1) for x in (v - paths.u, paths.u))
     errors = (gap / size)[size > 0]
-    if not stepper.bounded and bool(stepper.wild(v)[:, -1].any() or (errors > DIVERGED).any()):
+    if not stepper.bounded and bool(stepper.left_range(v)[:, -1].any() or (errors > DIVERGED).any()):
         return math.inf
     return float(errors.mean()) if len(errors) else 0.0
 
