@@ -168,7 +168,7 @@ def test_the_command_lists_prints_and_refuses(tmp_path, capsys):
         (("findings", "nsee"), "did you mean"),
         (("findings", "nse", "--all"), "not both"),
         (("findings", "--data", "x.parquet"), "needs the name of a finding"),
-        (("findings", "regression", "--data", "x.parquet"), "does not look at files"),
+        (("findings", "regression", "--data", "x.parquet"), "computes nothing from a file"),
         (("findings", "step", "--data", tmp_path / "x.parquet"), "x.parquet"),
         (("findings", "step", "--results", tmp_path / "none"), "no run record"),
     ):

@@ -22,10 +22,11 @@ from spdebench import engines
 from spdebench.campaign.deadline import FOREVER, Deadline
 from spdebench.campaign.exclusive_timing import reserved_seconds, time_exclusively
 from spdebench.campaign.needs import Needs, RunSettings
-from spdebench.campaign.one_run import Places, RunOutcome, Unit, collect, failed_outcome, has_record, make_run
+from spdebench.campaign.one_run import collect, failed_outcome, has_record, make_run
 from spdebench.campaign.plan import Job
 from spdebench.campaign.portable import PeriodicExport, export
 from spdebench.campaign.request import Campaign
+from spdebench.campaign.unit import Places, RunOutcome, Unit
 from spdebench.data.checks import check_folder, check_where
 from spdebench.errors import UserError
 from spdebench.records import store

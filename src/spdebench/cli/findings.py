@@ -73,12 +73,12 @@ def _refuse_file(chosen: list[Finding], out: Path | None, names: list[str] | Non
 
     able = [f.name for f in ordered() if f.on_file]
     if out is not None:
-        raise UserError("--out writes the numbers of the page, --data looks at a file: give one of them")
+        raise UserError("--out writes the page of all findings, --data computes one from a file; give one of the two")
     if not names:
         raise UserError(f"--data needs the name of a finding: {', '.join(able)}")
     for f in chosen:
         if f.on_file is None:
-            raise UserError(f"finding '{f.name}' does not look at files; those that do: {', '.join(able)}")
+            raise UserError(f"finding '{f.name}' computes nothing from a file; those that do: {', '.join(able)}")
 
 
 def _list(known: list[Finding], as_json: bool) -> None:

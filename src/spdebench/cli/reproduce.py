@@ -16,8 +16,8 @@ from spdebench.progress import Progress
 from spdebench.registry import command
 
 if TYPE_CHECKING:
-    from spdebench.campaign.one_run import RunOutcome
     from spdebench.campaign.reproduce import Reproduction
+    from spdebench.campaign.unit import RunOutcome
     from spdebench.paper.base import Edition
 
 
@@ -45,10 +45,10 @@ def reproduce(
     from spdebench.campaign import plan
     from spdebench.campaign.deadline import budget_seconds
     from spdebench.campaign.needs import RunSettings
-    from spdebench.campaign.one_run import Places
     from spdebench.campaign.reproduce import compare_records
     from spdebench.campaign.run import fill_missing
     from spdebench.campaign.selection import cells_of
+    from spdebench.campaign.unit import Places
     from spdebench.data.checks import check_where
     from spdebench.paper.base import EDITIONS
     from spdebench.paper.catalogue import TABLES

@@ -21,8 +21,8 @@ from spdebench.registry import command
 if TYPE_CHECKING:
     from spdebench.campaign import plan
     from spdebench.campaign.needs import Needs, RunSettings
-    from spdebench.campaign.one_run import Places, RunOutcome
     from spdebench.campaign.request import Campaign
+    from spdebench.campaign.unit import Places, RunOutcome
     from spdebench.paper.base import Edition, Table
     from spdebench.records import Records
 
@@ -79,10 +79,10 @@ def table(
     from spdebench.campaign import plan
     from spdebench.campaign.deadline import budget_seconds
     from spdebench.campaign.needs import RunSettings
-    from spdebench.campaign.one_run import Places
     from spdebench.campaign.request import Campaign
     from spdebench.campaign.schedule import schedule_facts
     from spdebench.campaign.selection import cells_of
+    from spdebench.campaign.unit import Places
     from spdebench.data.checks import check_where, device_kind
     from spdebench.paper.catalogue import TABLES
     from spdebench.paper.catalogue import table as find
@@ -155,9 +155,9 @@ def _check(
     if plan_only and run:
         raise UserError("--plan and --run cannot be combined; look at --plan first, then type --run")
     if budget and not run and not plan_only:
-        raise UserError("--budget goes with --run or --plan")
+        raise UserError("--budget limits the runs of --run, or of the plan of --plan; add one of these")
     if portable is not None and not run:
-        raise UserError("--portable goes with --run")
+        raise UserError("--portable is the folder to which --run exports; add --run")
     if jobs is not None and jobs < 1:
         raise UserError(f"--jobs must be at least 1, got {jobs}")
     if format not in FORMATS:
@@ -170,7 +170,7 @@ def _check_engine(run: bool, plan_only: bool, engine: str, per_gpu: int, device:
     """Raise an error if the options on engine and GPU do not fit the command."""
     check_engine(engine)
     if not run and not plan_only and (engine != "local" or per_gpu):
-        raise UserError("--engine and --per-gpu go with --run or --plan")
+        raise UserError("--engine and --per-gpu say how --run makes runs, and --plan plans them; add one of these")
     if per_gpu < 0 or (per_gpu and not device.startswith("cuda")):
         raise UserError(
             f"--per-gpu is a number of runs that share a GPU, with --device cuda; got {per_gpu} on {device}"

@@ -137,7 +137,9 @@ def _table(
     columns = {name: layout.to_file(array).reshape(-1) for name, array in values.items()}
     for axis in layout.coordinates:
         if len(coordinates[axis]) != sizes[axis]:
-            raise UserError(f"{len(coordinates[axis])} coordinates {axis} for {sizes[axis]} points")
+            raise UserError(
+                f"flat file: axis {axis} has {sizes[axis]} points, got {len(coordinates[axis])} coordinates for it"
+            )
         along = [-1 if a == axis else 1 for a in layout.axes]
         columns[axis] = np.broadcast_to(np.reshape(coordinates[axis], along), ordered).reshape(-1)
     if layout.eps:

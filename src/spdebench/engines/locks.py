@@ -16,7 +16,8 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from spdebench.errors import UserError
-from spdebench.files import NO_LINK, check_lock, make_folder, read_bytes, try_lock
+from spdebench.file_locks import NO_LINK, check_lock, try_lock
+from spdebench.files import make_folder, read_bytes
 from spdebench.spec import loads
 
 PAUSE = 0.2  # seconds between two attempts to lock a folder; the second comes sooner

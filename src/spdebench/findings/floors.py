@@ -13,7 +13,8 @@ from spdebench.equations import equation
 from spdebench.errors import without_aliasing_warning
 from spdebench.findings.base import Finding, FindingResult, Sources, declare
 from spdebench.paper.catalogue import TABLES
-from spdebench.paper.fill import Group, fill
+from spdebench.paper.fill import fill
+from spdebench.paper.filled import Group
 from spdebench.paper.layout import FINE_REFERENCE
 from spdebench.records.summary import MAIN
 from spdebench.solvers import simulate

@@ -9,7 +9,8 @@ from collections.abc import Iterable
 from spdebench.findings.base import Finding, FindingResult, Sources, declare
 from spdebench.paper import published
 from spdebench.paper.catalogue import table
-from spdebench.paper.fill import Entry, fill
+from spdebench.paper.fill import fill
+from spdebench.paper.filled import Entry
 from spdebench.records.summary import MAIN
 
 

@@ -10,7 +10,8 @@ from spdebench.equations import equation
 from spdebench.findings.base import Finding, FindingOnFile, FindingResult, Sources, best_printed, declare, printed
 from spdebench.models import MODELS
 from spdebench.paper.catalogue import TABLES
-from spdebench.paper.fill import Group, fill
+from spdebench.paper.fill import fill
+from spdebench.paper.filled import Group
 from spdebench.records.record import TEST
 from spdebench.records.summary import MAIN
 from spdebench.solvers import simulate

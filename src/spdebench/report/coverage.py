@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from spdebench.models import MODELS
 from spdebench.paper import published
 from spdebench.paper.comparison import VERDICTS, PublishedComparison
-from spdebench.paper.fill import Entry, Filled
+from spdebench.paper.filled import Entry, Filled
 from spdebench.paper.layout import baselines, has_kernel
 from spdebench.paper.published import title
 from spdebench.records.summary import MAIN, at_floor, leaders

@@ -11,7 +11,8 @@ from pathlib import Path
 from spdebench.errors import UserError
 from spdebench.files import user_text, write_text
 from spdebench.paper.catalogue import table
-from spdebench.paper.fill import Entry, Group, fill
+from spdebench.paper.fill import fill
+from spdebench.paper.filled import Entry, Group
 from spdebench.paper.layout import FINE_REFERENCE, MORE_ACCURATE
 from spdebench.records import Records
 from spdebench.records.summary import count, rough

@@ -11,7 +11,8 @@ from collections.abc import Iterable, Sequence
 from spdebench.paper.base import Edition
 from spdebench.paper.catalogue import TABLES
 from spdebench.paper.comparison import VERDICTS, Explanation, PublishedComparison, comparisons
-from spdebench.paper.fill import Entry, Filled, Group, fill
+from spdebench.paper.fill import fill
+from spdebench.paper.filled import Entry, Filled, Group
 from spdebench.paper.layout import FINE_REFERENCE, MORE_ACCURATE
 from spdebench.records import Record, Records
 from spdebench.records.record import TEST

@@ -45,9 +45,9 @@ class Given:
     def __post_init__(self) -> None:
         eq = self.equation
         if self.every < 1 or eq.frames % self.every:
-            raise UserError(f"every={self.every} does not divide the {eq.frames} intervals of {eq.name}")
+            raise UserError(f"every must divide the {eq.frames} intervals of {eq.name}, got {self.every}")
         if self.stride < 1 or eq.points % self.stride:
-            raise UserError(f"stride={self.stride} does not divide the {eq.points} points of {eq.name}")
+            raise UserError(f"stride must divide the {eq.points} points of {eq.name}, got {self.stride}")
 
     @property
     def grid(self) -> Grid:

@@ -75,7 +75,7 @@ def floor(
     given = Given(equation, every, stride)
     rows = range(affordable(equation, draws)) if samples is None else samples
     if not len(rows):
-        raise UserError("the floor needs at least one sample")
+        raise UserError("the floor is a mean over samples; expected numbers of samples such as range(4), got none")
     if given.complete or not _conditional(given):
         value, error = given_solver_error(given, seed, rows, device)
         return Floor(value, error, "exact" if given.complete else "solver", len(rows))

@@ -20,6 +20,7 @@ from spdebench.campaign.needs import Needs, RunSettings
 from spdebench.campaign.run import fill_missing
 from spdebench.campaign.selection import matching
 from spdebench.campaign.sharing import slowdown
+from spdebench.campaign.unit import Unit
 from spdebench.errors import UserError
 from spdebench.records import store
 from spdebench.training import Fit, Paused
@@ -187,7 +188,7 @@ def test_a_damaged_folder_is_one_line_and_adds_nothing(stopped, tmp_path, damage
 def test_a_large_model_only_starts_if_it_can_end(tmp_path, monkeypatch):
     where = places(tmp_path)
     (job,) = todo(matching(tiny_table().cells(1), "deeponet")[:1], where)
-    unit = one_run.Unit(job.spec, {}, where, "cpu", Deadline.after(50), seconds=60.0, portable=True)
+    unit = Unit(job.spec, {}, where, "cpu", Deadline.after(50), seconds=60.0, portable=True)
     monkeypatch.setattr(one_run, "_make", lambda unit: (_ for _ in ()).throw(UserError("it started")))
     assert one_run.make_run(unit).message == "it started"  # small: its checkpoint can be carried on
     monkeypatch.setattr(one_run, "SMALL_MODEL", 10)
@@ -251,6 +252,6 @@ def test_on_the_command_line(stopped, tmp_path, capsys):
     assert call("merge", tmp_path, "--results", tmp_path / "r2") == 2
     assert "table --portable" in capsys.readouterr().err and not (tmp_path / "r2").exists()
     assert call("table", "phi41-periodic", "--portable", tmp_path / "p") == 2
-    assert "--portable goes with --run" in capsys.readouterr().err
+    assert "--portable is the folder to which --run exports" in capsys.readouterr().err
     assert call("table", "phi41-periodic", "--plan", "--budget", "10m", "--device", "cuda", "--seeds", "1") == 0
     assert "within the budget" in capsys.readouterr().out

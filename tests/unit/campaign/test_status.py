@@ -13,11 +13,11 @@ import pytest
 import spdebench as sb
 from spdebench.campaign import one_run, plan
 from spdebench.campaign.deadline import Deadline
-from spdebench.campaign.one_run import Places
 from spdebench.campaign.request import Campaign, campaigns
 from spdebench.campaign.run import fill_missing
 from spdebench.campaign.selection import matching
 from spdebench.campaign.status import in_state, status
+from spdebench.campaign.unit import Places, Unit
 from spdebench.cli.main import main
 from spdebench.data.generation_status import unfinished_datasets
 from spdebench.errors import UserError
@@ -107,9 +107,9 @@ def slow(fit):
         sys.stdin.readline()
     return epoch(fit)
 Fit.run_epoch = slow
-places = one_run.Places(*sys.argv[1:4])
+places = Places(*sys.argv[1:4])
 job = plan.jobs(matching(tiny_table().cells(1), "deeponet")[1:2], {}, places.runs)[0]
-print(one_run.make_run(one_run.Unit(job.spec, {}, places, "cpu", Deadline.after(600))).state, flush=True)
+print(one_run.make_run(Unit(job.spec, {}, places, "cpu", Deadline.after(600))).state, flush=True)
 """
 
 
@@ -124,7 +124,7 @@ def test_running_is_seen_with_its_epoch_and_left_to_its_process(where):
     (running,) = in_state(look(where).runs, "running")
     assert (running.epoch, running.epochs) == (2, 3) and f"process {child.pid} on" in running.holder
     jobs = plan.jobs(matching(tiny_table().cells(1), "deeponet")[1:2], {}, where.runs)
-    unit = one_run.Unit(jobs[0].spec, {}, where, "cpu", Deadline.after(600))
+    unit = Unit(jobs[0].spec, {}, where, "cpu", Deadline.after(600))
     assert one_run.make_run(unit).state == "busy"
     child.stdin.write("\n")
     child.stdin.close()

@@ -11,7 +11,7 @@ import pytest
 
 from spdebench.engines import held, locked
 from spdebench.errors import UserError
-from spdebench.files import lock_exclusive, try_lock
+from spdebench.file_locks import lock_exclusive, try_lock
 
 HOLD = (
     "import sys, time; from pathlib import Path; from spdebench.engines.locks import locked\n"

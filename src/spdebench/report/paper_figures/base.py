@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from spdebench.paper.fill import Entry, Filled
+from spdebench.paper.filled import Entry, Filled
 from spdebench.report.numbers import first_few
 from spdebench.report.style import BLUE, GREEN, GREY, ORANGE, plain
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from spdebench.paper.fill import Entry, Filled
+from spdebench.paper.filled import Entry, Filled
 from spdebench.records.record import MomentCurves, MomentData
 from spdebench.report.numbers import heading
 from spdebench.report.paper_figures.base import TITLE, Drawn, lacking, look, not_shown

@@ -6,7 +6,7 @@ import math
 import re
 from typing import TYPE_CHECKING, Any
 
-from spdebench.paper.fill import Filled, Group
+from spdebench.paper.filled import Filled, Group
 from spdebench.paper.skill import CLIMATOLOGY, ENERGY_SCORE
 from spdebench.records.record import TEST
 from spdebench.records.summary import SKILL

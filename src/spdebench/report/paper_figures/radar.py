@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from spdebench.metrics import metric_title
-from spdebench.paper.fill import Entry, Filled, Group
+from spdebench.paper.filled import Entry, Filled, Group
 from spdebench.report.numbers import heading
 from spdebench.report.paper_figures.base import TITLE, Drawn, lacking, look, not_shown
 from spdebench.report.style import GREY, new_figure, plain, styled
