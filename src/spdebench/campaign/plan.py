@@ -163,11 +163,11 @@ def _job(
     rates: Rates,
 ) -> Job:
     folder = runs / run.name
-    scored, figure_data = (record.shifts, record.figure_data.names) if record else ({}, ())
+    scored, recorded_data = (record.shifts, record.figure_data.names) if record else ({}, ())
     lacking = {part: record.not_scored(names, part) if record else tuple(names) for part, names in metrics.items()}
     open_metrics = {part: names for part, names in lacking.items() if names}
     open_shifts = {label: data for label, data in shifts.items() if label not in scored or label in open_metrics}
-    open_data = tuple(name for name in figure_data if name not in figure_data)
+    open_data = tuple(name for name in figure_data if name not in recorded_data)
     later = SCORING_SECONDS * (len(open_shifts) + bool(open_data or open_metrics))
     absent = dict.fromkeys(name for names in open_metrics.values() for name in names)
     if record is not None and lacks_floor(record):

@@ -96,6 +96,7 @@ def test_a_campaign_asked_for_twice_is_one_and_a_bad_one_is_one_line(where, tmp_
 TRAIN = """
 import sys
 from spdebench.campaign import plan, one_run
+from spdebench.campaign.unit import Places, Unit
 from spdebench.campaign.selection import matching
 from spdebench.campaign.deadline import Deadline
 from spdebench.training import Fit
