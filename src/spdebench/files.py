@@ -39,46 +39,46 @@ MOST_LINES = 1 << 30
 """The most bytes that a log or a file of run records (about 4 kB each) may have."""
 
 
-def read_bytes(path: Path, most: int = MOST_JSON) -> bytes:
-    """The content of a regular file of at most ``most`` bytes. OSError: it is a pipe, a device, or too large."""
+def read_bytes(path: Path, max_bytes: int = MOST_JSON) -> bytes:
+    """The content of a regular file of at most ``max_bytes`` bytes. OSError: it is a pipe, a device, or too large."""
     descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK)  # opening a pipe would wait for a writer
     with os.fdopen(descriptor, "rb") as file:
         found = os.fstat(descriptor)
-        _check_regular(found, path, most)
+        _check_regular(found, path, max_bytes)
         try:
             return file.read(found.st_size)
         except MemoryError:
             raise OSError(errno.ENOMEM, os.strerror(errno.ENOMEM), str(path)) from None
 
 
-def read_text(path: Path, most: int = MOST_JSON) -> str:
-    """The text of a regular file of at most ``most`` bytes in UTF-8. ValueError: it is not text."""
-    return read_bytes(path, most).decode()
+def read_text(path: Path, max_bytes: int = MOST_JSON) -> str:
+    """The text of a regular file of at most ``max_bytes`` bytes in UTF-8. ValueError: it is not text."""
+    return read_bytes(path, max_bytes).decode()
 
 
-def user_text(path: Path, most: int = MOST_JSON) -> str:
+def user_text(path: Path, max_bytes: int = MOST_JSON) -> str:
     """`read_text` of a file that a user named: a one-line error if it cannot be read or is not text."""
     try:
-        return read_text(path, most)
+        return read_text(path, max_bytes)
     except UnicodeDecodeError:
         raise UserError(f"{path} is not a text file in UTF-8") from None
     except OSError as error:
         raise UserError(f"cannot read {path} ({error.strerror or error})") from None
 
 
-def check_regular(path: Path, most: int | None = None) -> None:
-    """Raise OSError unless the path is a regular file (of at most ``most`` bytes): a pipe or a device may never end."""
-    _check_regular(os.stat(path), path, most)
+def check_regular(path: Path, max_bytes: int | None = None) -> None:
+    """Raise OSError unless the path is a regular file (of at most ``max_bytes``): a pipe or a device may never end."""
+    _check_regular(os.stat(path), path, max_bytes)
 
 
-def _check_regular(found: os.stat_result, path: Path, most: int | None) -> None:
+def _check_regular(found: os.stat_result, path: Path, max_bytes: int | None) -> None:
     """`check_regular` for a file whose status is known."""
     if stat.S_ISDIR(found.st_mode):
         raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(path))
     if not stat.S_ISREG(found.st_mode):
         raise OSError(errno.EINVAL, "it is not a regular file", str(path))
-    if most is not None and found.st_size > most:
-        raise OSError(errno.EFBIG, f"it has {found.st_size} bytes, more than {most}", str(path))
+    if max_bytes is not None and found.st_size > max_bytes:
+        raise OSError(errno.EFBIG, f"it has {found.st_size} bytes, more than {max_bytes}", str(path))
 
 
 # --- writing --------------------------------------------------------------------------------------------------------

@@ -17,7 +17,7 @@ from spdebench.models import MODELS
 from spdebench.paper import published
 from spdebench.paper.base import AnySpec, Cell
 from spdebench.paper.catalogue import TABLES
-from spdebench.paper.figure_data import wanted as wanted_of_run
+from spdebench.paper.figure_data import kinds_of_run
 from spdebench.records import Record, Records
 from spdebench.training import RunSpec
 from spdebench.training.folder import checkpoint_file
@@ -119,7 +119,7 @@ def jobs(
             orders[run.digest] = min(orders.get(run.digest, cell.order), cell.order)
             group_numbers.setdefault(run.digest, groups.get((cell.table, cell.group), len(groups)))
             counts_for[run.digest] |= needed_by
-            figure_data[run.digest] |= dict.fromkeys(wanted_of_run(cell.figure_data, place))
+            figure_data[run.digest] |= dict.fromkeys(kinds_of_run(cell.figure_data, place))
             if cell.shift is not None and not cell.pilots:
                 shifts[run.digest][cell.part] = cell.shift
             if cell.further_metric and not cell.pilots and not isinstance(run, LawRowSpec):
@@ -198,7 +198,7 @@ def _figure_data_needed() -> dict[str, tuple[str, ...]]:
         run.digest: names
         for cell in cells
         for place, run in enumerate(cell.runs)
-        if (names := tuple(wanted_of_run(cell.figure_data, place)))
+        if (names := tuple(kinds_of_run(cell.figure_data, place)))
     }
 
 

@@ -58,9 +58,9 @@ class Rates:
         self._rates: Samples = defaultdict(dict)
         self._shares: Samples = defaultdict(dict)
         self._without_epochs: Samples = defaultdict(dict)
-        mine = {d: r for d, r in records.items() if device_type(r.provenance.device or "") == self.kind}
-        self.loads = loads(mine)
-        for record in mine.values():
+        like_device = {d: r for d, r in records.items() if device_type(r.provenance.device or "") == self.kind}
+        self.loads = loads(like_device)
+        for record in like_device.values():
             self._learn(record)
         for row in _rates_of_the_package():
             if row["device"] == self.kind:

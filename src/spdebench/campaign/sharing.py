@@ -86,9 +86,9 @@ def loads(records: Records) -> dict[str, float]:
     are left out.
     """
     found: dict[str, float] = {}
-    for mine in _by_device(records.values()).values():
-        begin, end = np.array([interval for _, interval in mine]).T
-        shares = np.array([gpu_share(record) for record, _ in mine])
+    for on_this_device in _by_device(records.values()).values():
+        begin, end = np.array([interval for _, interval in on_this_device]).T
+        shares = np.array([gpu_share(record) for record, _ in on_this_device])
         moments = np.concatenate([begin, end])
         change = np.concatenate([shares, -shares])
         order = np.argsort(moments, kind="stable")
@@ -96,7 +96,7 @@ def loads(records: Records) -> dict[str, float]:
         total = np.concatenate([[0.0], np.cumsum(load[:-1] * np.diff(moments))])  # integral of the load
         length = np.maximum(end - begin, 1e-9)
         mean = (np.interp(end, moments, total) - np.interp(begin, moments, total)) / length
-        found |= {record.digest: float(value) for (record, _), value in zip(mine, mean, strict=True)}
+        found |= {record.digest: float(value) for (record, _), value in zip(on_this_device, mean, strict=True)}
     return found
 
 

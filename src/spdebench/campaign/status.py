@@ -86,7 +86,7 @@ def status(
     runs: str | Path = "runs",
     results: str | Path | None = None,
     data: str | Path = "data",
-    find: Callable[[str], Table] = table,
+    find_table: Callable[[str], Table] = table,
 ) -> CampaignStatus:
     """Read the folders; a missing folder counts as empty."""
     folder, known = Path(runs), store.known(results)
@@ -94,7 +94,7 @@ def status(
     tables: dict[str, dict[str, RunState]] = {}
     for campaign in campaigns(folder):
         rates = Rates(known, campaign.device)
-        for name, jobs in _jobs(campaign, known, folder, find).items():
+        for name, jobs in _jobs(campaign, known, folder, find_table).items():
             for job in jobs:
                 key = job.spec.name
                 if key not in seen:
@@ -107,9 +107,11 @@ def status(
     return CampaignStatus(states, [*(seen | others).values()], unfinished_datasets(Path(data)))
 
 
-def _jobs(campaign: Campaign, known: Records, runs: Path, find: Callable[[str], Table]) -> dict[str, list[plan.Job]]:
+def _jobs(
+    campaign: Campaign, known: Records, runs: Path, find_table: Callable[[str], Table]
+) -> dict[str, list[plan.Job]]:
     try:
-        cells = campaign.cells(find, known)
+        cells = campaign.cells(find_table, known)
     except UserError as error:  # it was written for tables that this version does not have
         place = runs / campaign.file_name
         raise UserError(f"{place}: {error}; remove the file, or load a table of your own by --with") from None

@@ -18,13 +18,13 @@ from spdebench.spec import loads
 T = TypeVar("T")
 
 
-def read_typed(path: Path, parse: Callable[[dict[str, Any]], T], what: str, help: str, most: int) -> T:
-    """What ``parse`` makes of the object in a file of at most ``most`` bytes: TOML if its name says so, else JSON.
+def read_typed(path: Path, parse: Callable[[dict[str, Any]], T], what: str, help: str, max_bytes: int) -> T:
+    """What ``parse`` makes of the object in a file of at most ``max_bytes`` bytes: TOML if its name says so, else JSON.
 
     ``what`` the file should be, and what would ``help``, are told if it is missing, damaged or refused by ``parse``.
     """
     try:
-        text = read_text(path, most)
+        text = read_text(path, max_bytes)
         values = tomllib.loads(text) if path.suffix == ".toml" else loads(text)
         if not isinstance(values, dict):
             raise UserError(f"expected an object, got {shown(values)}")

@@ -145,7 +145,7 @@ def reproduce(
     _show(store_second_run(submission, second, read_secret(seed_file)), submission, as_json)
 
 
-def _show(found: Submission, folder: Path, as_json: bool) -> None:
+def _show(submission: Submission, folder: Path, as_json: bool) -> None:
     """Print the main score of each problem and seed of a submission."""
     rows = [
         {
@@ -159,10 +159,10 @@ def _show(found: Submission, folder: Path, as_json: bool) -> None:
             "hidden truth": scored.hidden,
             "reproduced": scored.reproduced,
         }
-        for scored in found.results
+        for scored in submission.results
     ]
     if as_json:
-        print_json({"submission": found.name, "results": rows})
+        print_json({"submission": submission.name, "results": rows})
         return
     print_table(rows)
     typer.echo(f"{folder / 'scores.json'}: all metrics with intervals")

@@ -91,34 +91,39 @@ def _list(known: list[Finding], as_json: bool) -> None:
     typer.echo("\n'spdebench findings NAME' computes the numbers of one, 'spdebench findings --all' of all.")
 
 
-def _sentence(f: Finding, found: FindingResult, data: Path | None) -> str:
+def _sentence(f: Finding, result: FindingResult, data: Path | None) -> str:
     text = f.on_file.sentence if data is not None and f.on_file else f.sentence
-    return text.format(**found.numbers)
+    return text.format(**result.numbers)
 
 
-def _as_json(f: Finding, found: FindingResult, data: Path | None) -> dict[str, Any]:
+def _as_json(f: Finding, result: FindingResult, data: Path | None) -> dict[str, Any]:
     """A finding and its numbers as an object for ``--json``."""
-    facts = {"name": f.name, "finding": f.title, "sentence": _sentence(f, found, data), "numbers": dict(found.numbers)}
-    rows = {"rows": [dict(row) for row in found.rows], "computed": f.formula(on_file=data is not None)}
-    return facts | rows | ({} if data is not None else {"follows": f.follows.format(**found.numbers)})
+    facts = {
+        "name": f.name,
+        "finding": f.title,
+        "sentence": _sentence(f, result, data),
+        "numbers": dict(result.numbers),
+    }
+    rows = {"rows": [dict(row) for row in result.rows], "computed": f.formula(on_file=data is not None)}
+    return facts | rows | ({} if data is not None else {"follows": f.follows.format(**result.numbers)})
 
 
-def _print(f: Finding, found: FindingResult, data: Path | None) -> None:
+def _print(f: Finding, result: FindingResult, data: Path | None) -> None:
     """Print title, sentence, table and consequence of a finding."""
     typer.echo(f"{f.title}\n")
-    typer.echo(textwrap.fill(_sentence(f, found, data), 100) + "\n")
-    if found.rows:
-        print_table(found.rows)
+    typer.echo(textwrap.fill(_sentence(f, result, data), 100) + "\n")
+    if result.rows:
+        print_table(result.rows)
         typer.echo("")
     if data is None:
-        typer.echo(textwrap.fill(f"What follows: {f.follows.format(**found.numbers)}", 100) + "\n")
+        typer.echo(textwrap.fill(f"What follows: {f.follows.format(**result.numbers)}", 100) + "\n")
 
 
-def _write(found: dict[str, FindingResult], out: Path) -> None:
+def _write(results: dict[str, FindingResult], out: Path) -> None:
     """Write the computed findings into a page; its other sections stay."""
     from spdebench.files import user_text, write_text
     from spdebench.findings.page import page
 
     old = user_text(out) if out.is_file() else ""
-    write_text(out, page(found, old))
+    write_text(out, page(results, old))
     typer.echo(f"{out}")

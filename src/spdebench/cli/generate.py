@@ -79,7 +79,7 @@ def generate(
     if missing:
         check_disk(missing, out)
     if dry_run:
-        _say_estimates(dict(zip(paths, files, strict=True)), workers or 1, device, as_json)
+        _print_estimates(dict(zip(paths, files, strict=True)), workers or 1, device, as_json)
         return
     if not as_json and missing:
         what = f"{chosen.title}, {chosen.edition} edition, J={chosen.truncation}"
@@ -117,7 +117,7 @@ def generate(
     typer.echo(f"next: {command('data verify', paths[0])}")
 
 
-def _say_estimates(files: dict[Path, data.DatasetSpec], workers: int, device: str, as_json: bool) -> None:
+def _print_estimates(files: dict[Path, data.DatasetSpec], workers: int, device: str, as_json: bool) -> None:
     """Print the size and the time of making the file of samples, and of the file of members if there is one."""
     from spdebench.data.checks import disk_bytes, estimate
 

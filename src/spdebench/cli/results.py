@@ -40,7 +40,7 @@ def results(
         )
     text = page(known)
     if readme is not None:
-        typer.echo("\n".join(map(str, headline.write(known, readme))))
+        typer.echo("\n".join(map(str, headline.write_pages(known, readme))))
     if csv is not None:
         write_text(csv, numbers_csv(known))
         typer.echo(f"{csv}")

@@ -125,7 +125,7 @@ def table(
             print_json(facts | {"published": published})
         else:
             left = [each for each in jobs_left if each.status != "done"]
-            _say_plan(facts, data, needs.total_seconds(left, devices, settings.workers or 1), settings.at_once_text)
+            _print_plan(facts, data, needs.total_seconds(left, devices, settings.workers or 1), settings.at_once_text)
         return
     places = Places(str(data), str(runs), str(results or store.FOLDER), devices)
     names = tuple(each.name for each in chosen)
@@ -200,7 +200,7 @@ def _show(
         typer.echo(out, nl=format != "csv" and k + 1 < len(filled))
 
 
-def _say_plan(facts: dict[str, Any], data: Path, total: float, at_once: str) -> None:
+def _print_plan(facts: dict[str, Any], data: Path, total: float, at_once: str) -> None:
     """Print the plan: runs that are done and missing, their time, and advice if it is long."""
     rows = [*facts["tables"], facts["total"]]
     print_table([{k: v for k, v in row.items() if k != "seconds"} | {"time": duration(row["seconds"])} for row in rows])
@@ -229,10 +229,10 @@ def _say_plan(facts: dict[str, Any], data: Path, total: float, at_once: str) -> 
         typer.echo(f"  {'--run --budget 1h':<24} works for an hour; repeated, it continues")
         typer.echo(f"or train one small model: {command('train fno DATA width=8 layers=2 epochs=3')}")
     if "schedule" in facts:
-        _say_schedule(facts["schedule"])
+        _print_schedule(facts["schedule"])
 
 
-def _say_schedule(planned: dict[str, Any]) -> None:
+def _print_schedule(planned: dict[str, Any]) -> None:
     """Print the runs that fit into a budget, in the order in which they start."""
     times = ("starts at", "takes")
     print_table([{k: duration(v) if k in times else v for k, v in row.items()} for row in planned["runs"]])

@@ -90,15 +90,15 @@ class _Reader:
         if kind in (_TRUE, _FALSE):  # of a field; its type is its value
             return kind == _TRUE
         if kind == _BYTE:
-            return self._take(1)[0]
+            return self._read_bytes(1)[0]
         if kind in _INTEGERS:
             return self._zigzag()
         if kind == _DOUBLE:
-            return bytes(self._take(8))
+            return bytes(self._read_bytes(8))
         if kind == _BINARY:
-            return bytes(self._take(self._varint()))
+            return bytes(self._read_bytes(self._varint()))
         if kind == _LIST:
-            head = self._take(1)[0]
+            head = self._read_bytes(1)[0]
             size = head >> 4 if head >> 4 < 15 else self._varint()
             inner = _BYTE if head & 15 in (_TRUE, _FALSE) else head & 15  # truth in a list is a byte
             return head & 15, [self.value(inner) for _ in range(size)]
@@ -109,18 +109,18 @@ class _Reader:
     def _struct(self) -> Fields:
         fields: Fields = {}
         last = 0
-        while head := self._take(1)[0]:
+        while head := self._read_bytes(1)[0]:
             last = last + (head >> 4) if head >> 4 else self._zigzag()
             fields[last] = (head & 15, self.value(head & 15))
         return fields
 
-    def _take(self, count: int) -> memoryview:
+    def _read_bytes(self, count: int) -> memoryview:
         self._at += count
         return self._data[self._at - count : self._at]
 
     def _varint(self) -> int:
         value = shift = 0
-        while (byte := self._take(1)[0]) & 128:
+        while (byte := self._read_bytes(1)[0]) & 128:
             value |= (byte & 127) << shift
             shift += 7
         return value | byte << shift

@@ -80,7 +80,7 @@ def prepare_part(
     """
     where = torch.device(place) if place is not None else model.device
     features = _cached(model, part, where, cache) if cache and model.costly_features else _computed(model, part, where)
-    return Prepared(features, _put(part.u, where, model))
+    return Prepared(features, _on_device(part.u, where, model))
 
 
 @dataclass
@@ -110,7 +110,7 @@ class Redrawn(Prepared):
                 known = _rows(self.given, rows).to(device)
                 filled = replace(known, dw=known.dw + unseen.draw(states, setting.frames - 1, setting.dt))
                 found = _checked(self.model, self.model.prepare(filled))
-                _make_room(self.features, found, n * self.draws, self.model, self.device)
+                _allocate(self.features, found, n * self.draws, self.model, self.device)
                 for key, values in found.items():
                     self.features[key][number * n + rows.start : number * n + rows.stop] = values
         self.epoch = epoch
@@ -144,7 +144,7 @@ class FlowPairs(Prepared):
             rows = slice(number * n + start, number * n + stop)
             known = {key: self.features[key][rows].to(device) for key in self._given}
             drawn, target = self.model.flow_pair(known, self.u[start:stop].to(device), states)
-            _make_room(self.features, drawn, len(self), self.model, self.device)
+            _allocate(self.features, drawn, len(self), self.model, self.device)
             for key, values in drawn.items():
                 self.features[key][rows] = values
             self.target[rows] = target
@@ -156,7 +156,7 @@ def flow_part(model: OperatorModel, part: Part, draws: int, seed: int, place: to
     data = prepare_part(model, part, place=place)
 
     def repeated(values: Tensor) -> Tensor:
-        return _put(values.repeat(draws, *(1,) * (values.ndim - 1)), place, model)
+        return _on_device(values.repeat(draws, *(1,) * (values.ndim - 1)), place, model)
 
     features = {key: repeated(values) for key, values in data.features.items()}
     return FlowPairs(features, repeated(data.target), model=model, u=data.target, seed=seed)
@@ -167,8 +167,8 @@ def redrawn_part(
 ) -> Redrawn:
     """The features of a part with ``draws`` draws of the unseen noise for each sample; see `Redrawn.draw`."""
     given = part.batch()
-    given = replace(given, u0=_put(given.u0, place, model), dw=_put(given.dw, place, model))
-    data = Redrawn({}, _put(part.u, place, model), draws, model=model, given=given, seed=seed)
+    given = replace(given, u0=_on_device(given.u0, place, model), dw=_on_device(given.dw, place, model))
+    data = Redrawn({}, _on_device(part.u, place, model), draws, model=model, given=given, seed=seed)
     data.draw(epoch)
     return data
 
@@ -207,7 +207,7 @@ def _computed(model: OperatorModel, part: Part, where: torch.device) -> Features
     out: Features = {}
     for start in range(0, len(part), size):
         found = _features(model, part, slice(start, start + size))
-        _make_room(out, found, len(part), model, where)
+        _allocate(out, found, len(part), model, where)
         for key, values in found.items():
             if len(values) != len(out[key][start : start + size]):
                 raise UserError(
@@ -223,7 +223,7 @@ def _chunk(shape: tuple[int, ...]) -> int:
     return max(1, min(256, CHUNK_BYTES // (4 * math.prod(shape))))
 
 
-def _make_room(features: Features, found: Features, rows: int, model: OperatorModel, where: torch.device) -> None:
+def _allocate(features: Features, found: Features, rows: int, model: OperatorModel, where: torch.device) -> None:
     """Add an uninitialised tensor with ``rows`` rows to ``features`` for each name that only ``found`` has."""
     new = {key: values for key, values in found.items() if key not in features}
     if new and where.type == "cpu":
@@ -246,7 +246,7 @@ def _pinned(where: torch.device, model: OperatorModel) -> bool:
     return where.type == "cpu" and model.device.type == "cuda"
 
 
-def _put(values: Tensor, where: torch.device, model: OperatorModel) -> Tensor:
+def _on_device(values: Tensor, where: torch.device, model: OperatorModel) -> Tensor:
     """The values on a device, in page-locked memory if they will be copied to a GPU later."""
     return values.pin_memory() if _pinned(where, model) else values.to(where)
 
@@ -278,7 +278,7 @@ def _cached(model: OperatorModel, part: Part, where: torch.device, folder: Path)
     path = Path(folder) / f"{model.name}-{features_key(model, part)}.safetensors"
     if path.exists():
         try:
-            return {key: _put(values, where, model) for key, values in _read(path, len(part)).items()}
+            return {key: _on_device(values, where, model) for key, values in _read(path, len(part)).items()}
         except (OSError, ValueError) as error:
             warnings.warn(f"{path} cannot be read ({error}); the features are computed again", stacklevel=2)
     features = _computed(model, part, where)

@@ -106,7 +106,7 @@ def inference_time(model: OperatorModel, part: Part) -> tuple[float, int]:
 def _seconds(model: OperatorModel, part: Part, size: int) -> float:
     """The median time of the prediction of one batch."""
     batch = part.batch(slice(0, size)).to(model.device)
-    return median_time(lambda: model.predict(batch), 20, model.device, least=3)
+    return median_time(lambda: model.predict(batch), 20, model.device, least_repeats=3)
 
 
 def finish(run: Run, part: Part, device: str, *, keep_predictions: bool = True) -> None:

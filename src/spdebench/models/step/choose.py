@@ -224,7 +224,7 @@ def error(stepper: Stepper, paths: Paths) -> float:
     return float(errors.mean()) if len(errors) else 0.0
 
 
-def held_out(paths: Paths) -> tuple[Paths, Paths]:
+def training_and_validation(paths: Paths) -> tuple[Paths, Paths]:
     """Split one set of paths into training and validation paths; the latter are the last quarter of them."""
     count = max(1, len(paths) // 4)
     if len(paths) < 2:

@@ -11,7 +11,7 @@ import numpy as np
 from spdebench.metrics import metric_title
 from spdebench.paper.filled import Entry, Filled, Group
 from spdebench.report.numbers import heading
-from spdebench.report.paper_figures.base import TITLE, Drawn, lacking, look, not_shown
+from spdebench.report.paper_figures.base import TITLE, Drawn, lacking, line_style, not_shown
 from spdebench.report.style import GREY, new_figure, plain, styled
 
 if TYPE_CHECKING:
@@ -102,7 +102,7 @@ def _polygon(axes: PolarAxes, group: Group, row: str, rivals: list[str]) -> Line
     best = [min(_finite([group.entries[r, e.cell.column] for r in rivals])) for e in entries]
     ends = [radius(e.mean, b) for e, b in zip(entries, best, strict=True)]
     angles = np.linspace(0, 2 * math.pi, len(entries) + 1)
-    (line,) = axes.plot(angles, [*ends, ends[0]], linewidth=1.3, **look(entries[0].cell.model))
+    (line,) = axes.plot(angles, [*ends, ends[0]], linewidth=1.3, **line_style(entries[0].cell.model))
     axes.fill(angles, [*ends, ends[0]], color=line.get_color(), alpha=0.04, linewidth=0)
     return line
 
