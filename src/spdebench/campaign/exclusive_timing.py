@@ -45,7 +45,7 @@ def others_running(runs: str | Path, name: str = "") -> bool:
         others = [folder for folder in Path(runs).iterdir() if folder.name != name]
     except OSError:
         return False
-    return any(engines.held(folder) for folder in others)
+    return any(engines.holder_of(folder) for folder in others)
 
 
 @dataclass(frozen=True)

@@ -47,7 +47,7 @@ def make_run(unit: Unit) -> RunOutcome:
     folder, start, left = unit.folder, time.monotonic(), unit.deadline.left
     if left <= 0:
         return RunOutcome(name, "left")
-    if not unit.wait_for_others and engines.held(folder):
+    if not unit.wait_for_others and engines.holder_of(folder):
         return RunOutcome(name, "busy")
     if unit.seconds > left:
         if unit.must_end:
@@ -135,6 +135,7 @@ def _record_even_if_diverged(unit: Unit) -> Record:
 
 
 def _record_of_divergence(spec: RunSpec, folder: Path, device: str) -> Record:
+    """The record of a pilot whose loss became infinite or NaN: no scores, and the validation error NaN."""
     return Record(
         digest=spec.digest,
         name=spec.name,
@@ -185,6 +186,7 @@ def _make(unit: Unit) -> Record:
 
 
 def _train(spec: RunSpec, unit: Unit) -> Run:
+    """Train the model of a run, or continue its training, until the deadline."""
     if has_record(unit.places, spec):
         finished = open_run(unit.folder)
         check_source(finished, force=unit.force)
@@ -204,7 +206,7 @@ def _train(spec: RunSpec, unit: Unit) -> Run:
         **vars(spec.train_options),
     )
     if run.spec.digest != spec.digest:
-        raise UserError(f"{spec.name} was trained as {run.name}: the plan and the protocol differ; report this")
+        raise UserError(f"{spec.name} was trained as {run.name}: the plan has another spec; report this as an error")
     with locked(unit.folder):
         made = run.record
         if not (made.exclusive_timing or made.shared_device):  # else another process has made it, and knows

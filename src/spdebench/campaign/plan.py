@@ -162,6 +162,7 @@ def _job(
     runs: Path,
     rates: Rates,
 ) -> Job:
+    """The job of a run: its status, the seconds that remain, and what its ``record`` (None: it has none) lacks."""
     folder = runs / run.name
     scored, recorded_data = (record.shifts, record.figure_data.names) if record else ({}, ())
     lacking = {part: record.not_scored(names, part) if record else tuple(names) for part, names in metrics.items()}
@@ -302,6 +303,7 @@ def is_trained(model: str) -> bool:
 
 
 def _counted(name: str, cells: int, startable: Sequence[Job], waiting_runs: Sequence[Job]) -> dict[str, Any]:
+    """One row of the overview: numbers of cells and of runs by status, and the seconds of all runs."""
     states = ("done", "finished", "begun", "missing")
     counts = {state: sum(1 for j in startable if j.status == state) for state in states} | {
         "waiting": len(waiting_runs)
@@ -311,6 +313,7 @@ def _counted(name: str, cells: int, startable: Sequence[Job], waiting_runs: Sequ
 
 
 def _missing_data(todo: Iterable[Job], folder: Path) -> list[DatasetSpec]:
+    """The datasets that jobs need and that are not in the folder, each once."""
     needed: dict[str, DatasetSpec] = {}
     for job in todo:
         own = job.datasets if job.status in ("begun", "missing") else []

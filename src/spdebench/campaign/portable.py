@@ -103,6 +103,7 @@ class PeriodicExport:
         self._thread.join()
 
     def _repeat(self) -> None:
+        """Export until the context ends, with pauses nine times as long as an export."""
         pause = SHORTEST_PAUSE
         while not self._ended.wait(pause):
             start = time.monotonic()
@@ -177,6 +178,7 @@ def _records(path: Path) -> Iterator[Record]:
 
 
 def _unfinished(place: Path) -> Iterator[tuple[RunSpec, list[dict[str, Any]], Path]]:
+    """(spec, log, checkpoint) of each unfinished run of an exported folder, after a check of each."""
     entries = read_json(place / UNFINISHED)
     if not isinstance(entries, dict):
         raise UserError(f"{place / UNFINISHED} is damaged; export the folder again")

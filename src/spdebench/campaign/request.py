@@ -52,6 +52,7 @@ def campaigns(runs: str | Path) -> list[Campaign]:
 
 
 def _read(path: Path) -> Campaign:
+    """The request in a file; an error says which file is none."""
     try:
         values = read_json(path)
     except Damaged:

@@ -121,7 +121,7 @@ def _row(compared: Reproduction) -> dict[str, Any]:
         "part": compared.part,
         "metric": compared.metric,
         "recorded": compared.recorded,
-        "again": compared.again,
+        "again": compared.reproduced,
         "difference": compared.difference,
         "verdict": compared.verdict,
         "recorded at": (compared.commit or "-")[:8],

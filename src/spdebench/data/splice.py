@@ -62,22 +62,22 @@ def _footer(encoded: memoryview) -> tuple[Fields, int]:
     return _Reader(encoded[start:-8]).value(_STRUCT), start
 
 
-def _moved(group: Fields, by: int, ordinal: int) -> Fields:
+def _moved(group: Fields, offset: int, ordinal: int) -> Fields:
     """A row group with its number in the new file and all its offsets moved."""
-    _move(group, (_GROUP_OFFSET,), by)
+    _move(group, (_GROUP_OFFSET,), offset)
     if _ORDINAL in group:
         group[_ORDINAL] = (group[_ORDINAL][0], ordinal)
     for chunk in group[_COLUMNS][1][1]:
-        _move(chunk, _CHUNK_OFFSETS, by)
-        _move(chunk[_CHUNK_META][1], _META_OFFSETS, by)
+        _move(chunk, _CHUNK_OFFSETS, offset)
+        _move(chunk[_CHUNK_META][1], _META_OFFSETS, offset)
     return group
 
 
-def _move(fields: Fields, ids: Sequence[int], by: int) -> None:
-    """Add ``by`` to those of the offsets that are present; 0 means none, because every page comes after PAR1."""
+def _move(fields: Fields, ids: Sequence[int], offset: int) -> None:
+    """Add ``offset`` to those of the offsets that are present; 0 means none, because every page comes after PAR1."""
     for i in ids:
         if i in fields and fields[i][1]:
-            fields[i] = (fields[i][0], fields[i][1] + by)
+            fields[i] = (fields[i][0], fields[i][1] + offset)
 
 
 class _Reader:

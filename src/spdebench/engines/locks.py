@@ -67,7 +67,7 @@ def _still_there(descriptor: int, path: Path) -> bool:
         return False
 
 
-def held(folder: Path) -> str:
+def holder_of(folder: Path) -> str:
     """The process that has the folder now, as text (``process 12 on node3``); empty if none has."""
     path = folder / "lock"
     try:

@@ -50,14 +50,14 @@ def _recorded(sources: Sources) -> tuple[list[dict[str, object]], dict[str, floa
             found = {column: c for column in group.columns if (c := _compared(group, column))}
             fresh = {column: c for column, c in found.items() if c.digests not in seen}
             shown = {max(fresh, key=lambda c: fresh[c].networks)} if fresh else set()
-            shown |= {column for column, c in fresh.items() if not c.ahead}
+            shown |= {column for column, c in fresh.items() if not c.step_is_best}
             for column in (c for c in fresh if c in shown):
                 label = ", ".join(word for word in (table.name, group.name, column) if word)
                 rows.append(_row(label, fresh[column].step, fresh[column].ours, fresh[column].theirs))
             for c in found.values():
                 seen.setdefault(c.digests, []).append(c)
-    ahead = sum(all(c.ahead for c in same) for same in seen.values())
-    impossible = sum(any(c.below_floor and not c.ahead for c in same) for same in seen.values())
+    ahead = sum(all(c.step_is_best for c in same) for same in seen.values())
+    impossible = sum(any(c.below_floor and not c.step_is_best for c in same) for same in seen.values())
     return rows, {"problems": len(seen), "ahead": ahead, "impossible": impossible}
 
 
@@ -77,7 +77,8 @@ class _Compared(NamedTuple):
         return self.theirs is not None and self.theirs < (self.floor or 0.0)
 
     @property
-    def ahead(self) -> bool:
+    def step_is_best(self) -> bool:
+        """Whether `step` has a smaller error than every network, ours and published."""
         return all(other is None or self.step < other for other in (self.ours, self.theirs))
 
 

@@ -128,6 +128,7 @@ class Want:
         return self._once(edition, lambda: self._supported(edition))
 
     def _supported(self, edition: Edition) -> bool:
+        """`supported`, not cached."""
         if not self.optional or self.model not in MODELS:
             return True
         setting = self.task_spec(edition).setting(self.data[0].spec(edition).equation)
@@ -145,6 +146,7 @@ class Want:
         return self._once((seeds, edition), lambda: self._runs(seeds, edition))
 
     def _runs(self, seeds: int, edition: Edition) -> tuple[AnySpec, ...]:
+        """`runs`, not cached."""
         task = spec.to_dict(self.task_spec(edition))
         if self.model == SOLVER:
             return (SolverSpec(self.data[0].spec(edition), task),)

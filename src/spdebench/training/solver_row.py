@@ -57,12 +57,12 @@ class SolverSpec(ReferenceSpec):
 
     @property
     def identity(self) -> dict[str, Any]:
-        plain = (self.given.every, self.given.stride) == (1, 1)
+        plain = (self.given_noise.every, self.given_noise.stride) == (1, 1)
         version = VERSION if plain else SUBSAMPLED_VERSION
         return {SOLVER: version, "dataset": self.dataset.to_dict(), "task": self.task}
 
     @cached_property
-    def given(self) -> GivenNoise:
+    def given_noise(self) -> GivenNoise:
         """The part of the noise that a model is given."""
         return GivenNoise(self.dataset.equation, self.task.get("every", 1), self.task.get("stride", 1))
 
@@ -72,7 +72,7 @@ def measure(row: SolverSpec, dataset: Dataset, device: str = "cpu", metrics: Ite
     start = time.perf_counter()
     task = spec.build(TaskSpec, row.task, "task")
     rows = task.rows(len(dataset))["test"]
-    given = row.given
+    given = row.given_noise
     scored = Part("test", [dataset], [rows], every=task.every, stride=task.stride)
     truth = scored.u
     names = tuple(dict.fromkeys((*METRICS, *metrics)))
@@ -110,7 +110,7 @@ def _finer(eq: Equation) -> Equation:
 
 def measured_floor(row: SolverSpec, device: str = "cpu") -> PartScores:
     """The floor on the first few test samples, which are solved again from their seed; no file is needed."""
-    task, given = spec.build(TaskSpec, row.task, "task"), row.given
+    task, given = spec.build(TaskSpec, row.task, "task"), row.given_noise
     rows = task.rows(row.dataset.n)["test"][: affordable(given.equation, DRAWS)].tolist()
     seed = row.dataset.seed
     found = floor(given.equation, every=task.every, stride=task.stride, seed=seed, samples=rows, device=device)
@@ -125,7 +125,7 @@ def with_floor(record: Record, device: str = "cpu") -> Record:
 def floor_of(record: Record) -> float | None:
     """The floor in a solver's record; if the given noise determines the solution, the solver's own error."""
     found = record.value(MAIN, FLOOR)
-    if found is None and _spec_of(record).given.complete:
+    if found is None and _spec_of(record).given_noise.complete:
         return record.value(MAIN)
     return found
 

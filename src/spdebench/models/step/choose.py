@@ -56,6 +56,7 @@ class Sizes:
 
     @staticmethod
     def of(grid: Grid, frames: int, rows: int) -> Sizes:
+        """The sizes for paths with this many frames on a grid; ``rows`` is the most that a regression may use."""
         points = math.prod(grid.points)
         return Sizes(
             search_rows=min(rows, 4000, max(600, 2_500_000 // points)),
@@ -195,6 +196,7 @@ class Search:
         start: Choice | None = None,
         stable: Callable[[Stepper], bool] | None = None,
     ) -> Choice:
+        """Fit a plan on at most ``rows`` rows; its error is that of `_score` on ``paths`` validation paths."""
         return fit(
             plan, self.grid, self.train, rows, self.limits, lambda made: self._score(made, paths), ridges, start, stable
         )
