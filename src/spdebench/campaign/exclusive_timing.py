@@ -85,7 +85,7 @@ def _timed_on_any(unit: _Timing) -> Record | None:
     for device in unit.devices:
         try:
             with until(unit.deadline):
-                if unit.deadline.left > 0 and (record := timed(unit.record, device)):
+                if unit.deadline.seconds_left > 0 and (record := timed(unit.record, device)):
                     return record
         except OutOfTime:
             return None

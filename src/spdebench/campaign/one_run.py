@@ -44,7 +44,7 @@ CHECKPOINT = 10.0  # seconds between checkpoints, or more where they take long; 
 def make_run(unit: Unit) -> RunOutcome:
     """Make one run and add its record; an error of one run is an outcome, not an exception."""
     name = unit.spec.name
-    folder, start, left = unit.folder, time.monotonic(), unit.deadline.left
+    folder, start, left = unit.folder, time.monotonic(), unit.deadline.seconds_left
     if left <= 0:
         return RunOutcome(name, "left")
     if not unit.wait_for_others and engines.holder_of(folder):
@@ -201,7 +201,7 @@ def _train(spec: RunSpec, unit: Unit) -> Run:
         progress=unit.progress,
         force=unit.force,
         checkpoint=CHECKPOINT,
-        pause=lambda seconds: unit.deadline.left < seconds,
+        pause=lambda seconds: unit.deadline.seconds_left < seconds,
         cache=str(Path(unit.places.data) / "features"),
         **vars(spec.train_options),
     )

@@ -80,7 +80,7 @@ class Job:
 
     @property
     def trained(self) -> bool:
-        """Whether it takes epochs at all."""
+        """Whether gradient steps train it, for at least one epoch."""
         return isinstance(self.spec, RunSpec) and bool(self.spec.options["epochs"])
 
     @property

@@ -41,7 +41,7 @@ class Campaign:
         write_json(Path(runs) / self.file_name, asdict(self))
 
     def cells(self, find_table: Callable[[str], Table] = table, records: Records | None = None) -> list[Cell]:
-        """The cells that it wants to fill."""
+        """The cells that the request asks for."""
         which: Edition = "converged" if self.edition == "converged" else "paper"
         return cells_of(map(find_table, self.tables), self.seeds, which, self.only, records)
 

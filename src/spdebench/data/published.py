@@ -85,7 +85,7 @@ def published_name(dataset: Dataset) -> str:
 
 
 def _digits(value: float) -> str:
-    """0.1 -> 01, 1 -> 1."""
+    """A number without its decimal point, as in the authors' file names: 0.1 -> 01, 1 -> 1."""
     return f"{value:g}".replace(".", "")
 
 

@@ -40,7 +40,7 @@ class Entry:
 
     @property
     def values(self) -> tuple[float, ...]:
-        """One per finished run."""
+        """The number of each finished run."""
         return self.summary.values if self.summary else ()
 
     @property
@@ -166,7 +166,7 @@ class Filled:
 
     @property
     def done(self) -> int:
-        """Cells with at least one seed."""
+        """How many cells have at least one finished run."""
         return sum(1 for e in self.entries if e.values)
 
     def missing(self) -> dict[str, list[Entry]]:

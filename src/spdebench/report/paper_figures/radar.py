@@ -77,7 +77,7 @@ def _missing_runs(filled: Filled, panels: list[Group], complete: dict[str, list[
 
 
 def _frame(axes: PolarAxes, group: Group) -> None:
-    """Metrics around, decades inwards."""
+    """Label a panel: a metric at each angle, and powers of ten of the ratio to the best from the rim to the centre."""
     axes.set_theta_zero_location("N")
     axes.set_theta_direction(-1)
     angles = np.linspace(0, 2 * math.pi, len(group.columns), endpoint=False)
