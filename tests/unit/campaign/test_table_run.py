@@ -181,7 +181,7 @@ def test_before_its_budget_ends_a_run_writes_what_it_has(whole, tmp_path, monkey
     cells = matching(tiny_table().cells(1), "deeponet")[:1]
     monkeypatch.setattr(one_run, "CHECKPOINT", 1e6)
     left = iter((600.0, 600.0, 1.0))  # before the run, after its first epoch, after its second
-    deadline = type("Clock", (), {"seconds": FOREVER, "left": property(lambda self: next(left))})()
+    deadline = type("Clock", (), {"seconds": FOREVER, "seconds_left": property(lambda self: next(left))})()
     unit = Unit(todo(cells, where)[0].spec, {}, where, "cpu", deadline)
     assert one_run.make_run(unit).state == "paused"
     state = checkpoints.load(next((tmp_path / "runs").glob("*/last.safetensors")), unit.spec.digest)
