@@ -64,7 +64,7 @@ from spdebench.grids import Grid
 from spdebench.metrics import Scores
 from spdebench.metrics.sobolev import power
 from spdebench.models import MODELS
-from spdebench.models.step.choose import Search, Sizes, held_out
+from spdebench.models.step.choose import Search, Sizes, training_and_validation
 from spdebench.models.step.choose import error as path_error
 from spdebench.models.step.rollout import Paths
 from spdebench.noise import Basis
@@ -456,7 +456,7 @@ def step_on_kdv(folder: Path, n: int = 120) -> Iterator[dict[str, Any]]:
     for j in (32, 64, 128):
         eq = KdV(noise="cylindrical", truncation=j)
         out = simulate(eq, 0, range(n + 20))
-        fitted, val = held_out(Paths(out.u[:n], out.dw[:n]))
+        fitted, val = training_and_validation(Paths(out.u[:n], out.dw[:n]))
         for label in ("frame at rest", "moving frame"):
             search = Search(eq.grid, fitted, val, Sizes.of(eq.grid, fitted.frames, 50_000))
             if label == "frame at rest":

@@ -51,7 +51,7 @@ def error(model: torch.nn.Module, part: Prepared, loss: RelativeLoss) -> float:
 def row(task: sb.Task, name: str, setting: str, config: dict[str, Any], seconds: float, device: str) -> dict[str, Any]:
     spec = identify(name, task, config, {"epochs": 1000})
     model = spec.build().to(device)
-    train, val, test = (prepare_part(model, part, place=device) for part in (task.train, task.val, task.test))
+    train, val, test = (prepare_part(model, part, device=device) for part in (task.train, task.val, task.test))
     calibrate(model, train)
     epochs, best = 0, None
     if model.trainable:

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from spdebench.campaign import plan
-from spdebench.campaign.one_run import Places
+from spdebench.campaign.unit import Places
 from spdebench.paper.base import Cell, Table, data
 from spdebench.paper.layout import by_truncation, want, with_reference_rows
 from spdebench.records import Record, store

@@ -74,4 +74,4 @@ def _takes(name: str) -> Callable[..., bool]:
         vars(triton).update(jit=lambda function: function, language=language)
         with mock.patch.dict(sys.modules, {"triton": triton, "triton.language": language}):
             found = import_module(f"spdebench.accel.{name}")
-    return found.takes
+    return found.supports

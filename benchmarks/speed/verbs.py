@@ -9,7 +9,7 @@ import torch
 import typer
 
 from spdebench import spec
-from spdebench.cli.output import Device, Json, SpecFields, at_least_one, print_json, print_table
+from spdebench.cli.output import Device, Json, SpecFields, check_sample_count, print_json, print_table
 from spdebench.equations import EQUATIONS
 from spdebench.errors import UserError, unknown
 from spdebench.models import MODELS
@@ -35,7 +35,9 @@ def data(
     only: Annotated[str, typer.Option(help="One standard case, such as 'phi41' or 'phi41 dirichlet'.")] = "",
     n: Annotated[
         int | None,
-        typer.Option("-n", callback=at_least_one, help="Samples of each case; by default enough for a steady rate."),
+        typer.Option(
+            "-n", callback=check_sample_count, help="Samples of each case; by default enough for a steady rate."
+        ),
     ] = None,
     device: Device = "cpu",
     as_json: Json = False,

@@ -1,4 +1,4 @@
-"""Atomic writing of files and folders that survive a power cut, safe reading, free disk space, and file locks.
+"""Atomic writing of files and folders that survive a power cut, safe reading, and free disk space.
 
 A file is written under a temporary name, synced, renamed, and its folder is synced. The writer has a lock on the
 temporary file, so that the next writer can recognise the files of a killed process and remove them.
@@ -15,13 +15,11 @@ import warnings
 from collections.abc import Collection, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import IO, Any
 
 from spdebench.errors import DamagedWarning, UserError
+from spdebench.file_locks import NO_LINK, check_lock, lock_exclusive, try_lock
 
 _RESERVED = {"con", "prn", "aux", "nul", *(f"{port}{k}" for port in ("com", "lpt") for k in range(10))}
-NO_LINK = getattr(os, "O_NOFOLLOW", 0)
-"""Flag of `os.open` that refuses a symbolic link, which may lead out of the folder; 0 on systems without it."""
 _UNSYNCABLE = (errno.EINVAL, errno.ENOTSUP, errno.EBADF, errno.EACCES)  # of folders, on some file systems
 
 
@@ -41,46 +39,46 @@ MOST_LINES = 1 << 30
 """The most bytes that a log or a file of run records (about 4 kB each) may have."""
 
 
-def read_bytes(path: Path, most: int = MOST_JSON) -> bytes:
-    """The content of a regular file of at most ``most`` bytes. OSError: it is a pipe, a device, or too large."""
+def read_bytes(path: Path, max_bytes: int = MOST_JSON) -> bytes:
+    """The content of a regular file of at most ``max_bytes`` bytes. OSError: it is a pipe, a device, or too large."""
     descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK)  # opening a pipe would wait for a writer
     with os.fdopen(descriptor, "rb") as file:
         found = os.fstat(descriptor)
-        _check_regular(found, path, most)
+        _check_regular(found, path, max_bytes)
         try:
             return file.read(found.st_size)
         except MemoryError:
             raise OSError(errno.ENOMEM, os.strerror(errno.ENOMEM), str(path)) from None
 
 
-def read_text(path: Path, most: int = MOST_JSON) -> str:
-    """The text of a regular file of at most ``most`` bytes in UTF-8. ValueError: it is not text."""
-    return read_bytes(path, most).decode()
+def read_text(path: Path, max_bytes: int = MOST_JSON) -> str:
+    """The text of a regular file of at most ``max_bytes`` bytes in UTF-8. ValueError: it is not text."""
+    return read_bytes(path, max_bytes).decode()
 
 
-def user_text(path: Path, most: int = MOST_JSON) -> str:
+def user_text(path: Path, max_bytes: int = MOST_JSON) -> str:
     """`read_text` of a file that a user named: a one-line error if it cannot be read or is not text."""
     try:
-        return read_text(path, most)
+        return read_text(path, max_bytes)
     except UnicodeDecodeError:
         raise UserError(f"{path} is not a text file in UTF-8") from None
     except OSError as error:
         raise UserError(f"cannot read {path} ({error.strerror or error})") from None
 
 
-def check_regular(path: Path, most: int | None = None) -> None:
-    """Raise OSError unless the path is a regular file (of at most ``most`` bytes): a pipe or a device may never end."""
-    _check_regular(os.stat(path), path, most)
+def check_regular(path: Path, max_bytes: int | None = None) -> None:
+    """Raise OSError unless the path is a regular file (of at most ``max_bytes``): a pipe or a device may never end."""
+    _check_regular(os.stat(path), path, max_bytes)
 
 
-def _check_regular(found: os.stat_result, path: Path, most: int | None) -> None:
+def _check_regular(found: os.stat_result, path: Path, max_bytes: int | None) -> None:
     """`check_regular` for a file whose status is known."""
     if stat.S_ISDIR(found.st_mode):
         raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(path))
     if not stat.S_ISREG(found.st_mode):
         raise OSError(errno.EINVAL, "it is not a regular file", str(path))
-    if most is not None and found.st_size > most:
-        raise OSError(errno.EFBIG, f"it has {found.st_size} bytes, more than {most}", str(path))
+    if max_bytes is not None and found.st_size > max_bytes:
+        raise OSError(errno.EFBIG, f"it has {found.st_size} bytes, more than {max_bytes}", str(path))
 
 
 # --- writing --------------------------------------------------------------------------------------------------------
@@ -242,7 +240,7 @@ def _new_temporary(path: Path) -> tuple[Path, int]:
         temporary = path.with_name(_temporary_name(path))
         descriptor = os.open(temporary, os.O_RDWR | os.O_CREAT | os.O_EXCL | NO_LINK, 0o666)
         with suppress(UserError):  # without file locks nobody removes the files of others
-            _flock(descriptor, "LOCK_EX")
+            lock_exclusive(descriptor)
         if temporary.exists():  # otherwise another writer has removed it before it was locked
             return temporary, descriptor
         os.close(descriptor)
@@ -300,47 +298,3 @@ def check_free_disk(need: int, folder: Path, what: str, instead: str) -> None:
     if need > free:
         sizes = f"{need / 1e9:,.2f} GB are needed in {folder}, {free / 1e9:,.2f} GB are free"
         raise UserError(f"{what}: {sizes}; {instead}")
-
-
-# --- locks ----------------------------------------------------------------------------------------------------------
-def lock_exclusive(file: int | IO[Any]) -> None:
-    """Wait until the open file is locked by this process; closing the file, or the end of the process, unlocks it."""
-    _flock(file, "LOCK_EX")
-
-
-def try_lock(file: int | IO[Any], *, shared: bool = False) -> bool:
-    """Lock the open file if no other process has locked it (``shared``: for writing); False if one has."""
-    return _flock(file, "LOCK_SH" if shared else "LOCK_EX", "LOCK_NB")
-
-
-def check_lock(descriptor: int, path: Path) -> None:
-    """Refuse a file system on which two processes can have the same lock: try to lock a locked file once more."""
-    other = os.open(path, os.O_RDWR | NO_LINK)
-    try:
-        if os.path.sameopenfile(descriptor, other) and try_lock(other):
-            raise _no_locks("a second process would get the same lock")
-    finally:
-        os.close(other)
-
-
-def _no_locks(why: str) -> UserError:
-    """The error for a file system without working locks."""
-    return UserError(
-        f"file locks do not work in this folder ({why}); without them two processes would spoil each other's files: "
-        f"use a folder on a file system with flock (a local disk, or NFS 4)"
-    )
-
-
-def _flock(file: int | IO[Any], *flags: str) -> bool:
-    """Call flock with these flags; False if another process has the lock and LOCK_NB is among the flags."""
-    try:
-        import fcntl
-    except ImportError:
-        raise UserError("this system has no file locks, which keep processes apart; use Linux, macOS or WSL") from None
-    try:
-        fcntl.flock(file, sum(getattr(fcntl, flag) for flag in flags))
-    except BlockingIOError:
-        return False
-    except OSError as error:
-        raise _no_locks(error.strerror or str(error)) from None
-    return True

@@ -103,7 +103,9 @@ def _run_file(path: Path) -> None:
         raise
     except Exception as error:
         del sys.modules[name]
-        where = mistake_in_file(error) or f"{path.name}: {_told(error)}"  # a mistake of syntax names its line
+        where = (
+            mistake_in_file(error) or f"{path.name}: {_kind_and_message(error)}"
+        )  # a mistake of syntax names its line
         raise UserError(f"--with {where}") from error
 
 
@@ -130,10 +132,10 @@ def mistake_in_file(error: BaseException) -> str:
     files = {str(path) for path, _ in _FILES.values()}
     places = re.findall(r'File "(.+?)", line (\d+)', "".join(traceback.format_exception(error)))
     own = [(Path(file).name, line) for file, line in places if file in files]
-    return f"{own[-1][0]}, line {own[-1][1]}: {_told(error)}" if own else ""
+    return f"{own[-1][0]}, line {own[-1][1]}: {_kind_and_message(error)}" if own else ""
 
 
-def _told(error: BaseException) -> str:
+def _kind_and_message(error: BaseException) -> str:
     """The kind of an error and its message."""
     return f"{type(error).__name__}: {error}".removesuffix(": ")
 

@@ -239,7 +239,7 @@ def parse_overrides(arguments: Iterable[str]) -> dict[str, str]:
         if not equals or not key or not value:
             raise UserError(f"expected key=value, got '{argument}'")
         if key in out:
-            raise UserError(f"'{key}' is given twice")
+            raise UserError(f"'{key}' is given twice, as {out[key]} and {value}; give one value")
         out[key] = value
     return out
 

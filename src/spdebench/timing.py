@@ -34,14 +34,16 @@ def best_of(work: Callable[[], T], repeats: int, device: torch.device | str = "c
     return runs[-1][0], min(seconds for _, seconds in runs)
 
 
-def median_time(work: Callable[[], object], most: int, device: torch.device | str = "cpu", *, least: int = 1) -> float:
+def median_time(
+    work: Callable[[], object], most_repeats: int, device: torch.device | str = "cpu", *, least_repeats: int = 1
+) -> float:
     """The median time of ``work`` in seconds, repeated for about half a second after a warm-up.
 
-    There are at most ``most`` repeats, and at least ``least`` unless they take more than five seconds.
+    There are at most ``most_repeats`` repeats, and at least ``least_repeats`` unless they take more than five seconds.
     """
     timed(work, device)
     times: list[float] = []
-    while len(times) < most and not (sum(times) > 0.5 and (len(times) >= least or sum(times) > 5)):
+    while len(times) < most_repeats and not (sum(times) > 0.5 and (len(times) >= least_repeats or sum(times) > 5)):
         times.append(timed(work, device)[1])
     return statistics.median(times)
 

@@ -69,7 +69,7 @@ def test_data_of_an_equation_that_is_not_declared_are_told_apart_by_their_fields
     ("words", "line"),
     [
         (["mean"], "compare takes at least 2 runs, got 1"),
-        (["mean", "mean"], "the same run was given twice"),
+        (["mean", "mean"], "was given twice; give different runs"),
         (["mean", "other"], "different samples (seed=3407 and 1); paired tests need the same ones"),
         (["mean", "nowhere"], "no such run: nowhere"),
         (["mean", "linear", "--metric", "rell2"], "did you mean 'rel_l2'?"),

@@ -32,9 +32,9 @@ def here(tmp_path, monkeypatch):
     [
         (["phi41-perodic"], "unknown table 'phi41-perodic'; did you mean 'phi41-periodic'?"),
         (["wave-dirichlet", "--plan", "--run"], "cannot be combined"),
-        (["wave-dirichlet", "--budget", "5m"], "--budget goes with --run"),
+        (["wave-dirichlet", "--budget", "5m"], "--budget limits the runs of --run"),
         (["wave-dirichlet", "--plan", "--engine", "rai"], "unknown engine 'rai'; did you mean 'ray'?"),
-        (["wave-dirichlet", "--engine", "ray"], "--engine and --per-gpu go with --run"),
+        (["wave-dirichlet", "--engine", "ray"], "--engine and --per-gpu say how --run makes runs"),
         (["wave-dirichlet", "--run", "--per-gpu", "2"], "with --device cuda; got 2 on cpu"),
         (["wave-dirichlet", "--format", "pdf"], "unknown format 'pdf'"),
         (["wave-dirichlet", "--edition", "convergd"], "did you mean 'converged'"),

@@ -15,7 +15,7 @@ from spdebench.equations import Equation
 from spdebench.errors import UserError, without_aliasing_warning
 from spdebench.grids import Grid
 from spdebench.solvers import simulate, solve
-from spdebench.solvers.conditional import Given, conditional_solutions
+from spdebench.solvers.conditional import GivenNoise, conditional_solutions
 from spdebench.tasks import floor as floors
 from spdebench.tasks.floor import floor, given_solver_error
 
@@ -36,7 +36,7 @@ class LinearHeat(Equation, name="linear-heat"):
         return torch.ones(len(samples), *grid.points, dtype=torch.float64, device=device)
 
 
-def conditional_variance(given: Given, size: float = 1.0) -> float:
+def conditional_variance(given: GivenNoise, size: float = 1.0) -> float:
     """tr G (I - A^+ A) G^T: u = G z + .. at small noise, A z what is given, z independent standard normals.
 
     G comes from the solver's answers to single increments at the points of its grid, ``size`` large.
@@ -61,7 +61,7 @@ def conditional_variance(given: Given, size: float = 1.0) -> float:
 
 @pytest.mark.parametrize(("every", "stride"), [(1, 1), (2, 1), (1, 4), (4, 2)])
 def test_draws_have_the_conditional_variance_of_a_linear_equation(every, stride):
-    given = Given(LinearHeat(), every, stride)
+    given = GivenNoise(LinearHeat(), every, stride)
     truths, draws = 400, 4
     u, drawn = conditional_solutions(given, 3, range(truths), draws)
     exact = conditional_variance(given)
@@ -77,14 +77,14 @@ def test_draws_have_the_conditional_variance_of_a_linear_equation(every, stride)
 def test_every_draw_keeps_the_given_noise():
     """With noise constant in time and all points given, every draw is the truth."""
     eq = LinearHeat(steps=8)
-    assert Given(eq).complete
-    u, drawn = conditional_solutions(Given(eq), 0, range(2), 2)
+    assert GivenNoise(eq).complete
+    u, drawn = conditional_solutions(GivenNoise(eq), 0, range(2), 2)
     assert float((drawn - u[:, None]).abs().max()) < 1e-12
 
 
 def test_a_sine_basis_is_conditioned_too():
     eq = sb.equation("phi41", boundary="dirichlet", truncation=15, points=16, frames=8, steps=8, sigma=1e-3)
-    given = Given(eq, 2, 4)
+    given = GivenNoise(eq, 2, 4)
     u, drawn = conditional_solutions(given, 1, range(100), 4)
     found = (u - drawn.mean(1))[:, 1:].flatten(1).square().sum(1) * 4 / 5
     error = float(found.std()) / 10
@@ -95,7 +95,7 @@ def test_a_sine_basis_is_conditioned_too():
 def test_summed_increments_leave_the_floor_of_the_linear_equation(truncation):
     """phi42 at sigma 0.1 is nearly linear: the solver on summed increments is at the exact conditional floor."""
     eq = sb.equation("phi42", truncation=truncation, points=8, frames=20, steps=20, horizon=0.002)
-    given = Given(eq, 5)
+    given = GivenNoise(eq, 5)
     with without_aliasing_warning():
         u = simulate(eq, 0, range(64), out_dtype=torch.float64).u[:, ::5][:, 1:]
         variance = conditional_variance(given, 1e-3)
@@ -122,9 +122,9 @@ def test_a_problem_too_large_for_the_conditional_law_gives_the_solver(monkeypatc
 
 
 def test_sub_sampling_that_does_not_divide_is_one_line():
-    with pytest.raises(UserError, match="every=3 does not divide the 8 intervals"):
+    with pytest.raises(UserError, match=r"every must divide the 8 intervals of .*, got 3"):
         floor(LinearHeat(), every=3)
-    with pytest.raises(UserError, match="stride=5 does not divide the 16 points"):
+    with pytest.raises(UserError, match=r"stride must divide the 16 points of .*, got 5"):
         floor(LinearHeat(), stride=5)
     with pytest.raises(UserError, match="draws must be at least 1"):
         floor(LinearHeat(), every=2, draws=0)

@@ -137,7 +137,7 @@ def test_a_path_that_leaves_the_range_is_continued_by_the_bounded_path():
     path = full.rollout(start, new.dw[:4])
     highest = float(path[:, :25].abs().max())
     tight = dataclasses.replace(full, largest=highest)
-    late = tight.wild(path)
+    late = tight.left_range(path)
     found = tight.rollout(start, new.dw[:4])
     bounded = dataclasses.replace(tight, bounded=True).rollout(start, new.dw[:4])
     assert bool(late.any()) and not bool(late[:, :25].any())
@@ -235,10 +235,10 @@ def test_the_error_of_one_step_is_computed_for_a_few_paths_at_a_time(monkeypatch
     model, _, new = fitted("phi41", **SMALL, sigma=1.0, edition="converged")
     stepper, counts, apply = model.stepper(), [], Map.apply
     together = one_step_error(stepper, new)
-    monkeypatch.setattr(rollout, "BLOCK", rollout.BLOCK // stepper.at_once * 3)
+    monkeypatch.setattr(rollout, "BLOCK", rollout.BLOCK // stepper.paths_at_once * 3)
     monkeypatch.setattr(Map, "apply", lambda *given: counts.append(len(given[2]["u"])) or apply(*given))
     assert one_step_error(stepper, new) == pytest.approx(together, rel=1e-9)
-    assert max(counts) == stepper.at_once < len(new) and sum(counts) == len(new) * (new.frames - 1)
+    assert max(counts) == stepper.paths_at_once < len(new) and sum(counts) == len(new) * (new.frames - 1)
 
 
 def test_other_truncations_and_other_grids():

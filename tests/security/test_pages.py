@@ -20,7 +20,8 @@ from html_check import check_site
 from spdebench.data import generate, open_dataset
 from spdebench.equations import equation
 from spdebench.paper.base import Table
-from spdebench.paper.fill import Filled, fill
+from spdebench.paper.fill import fill
+from spdebench.paper.filled import Filled
 from spdebench.records import Record
 from spdebench.report.card import render_card
 from spdebench.report.markup import md, tex

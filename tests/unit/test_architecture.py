@@ -9,7 +9,7 @@ import spdebench
 from in_children import run_code
 
 ROOT = Path(spdebench.__file__).parent
-LEAVES = {"version", "display", "errors", "registry", "spec", "progress", "files"}
+LEAVES = {"version", "display", "errors", "registry", "spec", "progress", "files", "file_locks"}
 LEAVES |= {"interrupts", "engines", "accel", "signatures", "tensors", "timing"}
 FLOW = [
     "grids",

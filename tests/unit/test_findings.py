@@ -15,7 +15,7 @@ from command_line import call
 from spdebench import equation, generate, open_dataset, simulate
 from spdebench.data.published import export_published
 from spdebench.equations import KdV
-from spdebench.findings import FINDINGS, Found, ordered, sources
+from spdebench.findings import FINDINGS, FindingResult, ordered, sources
 from spdebench.findings.information import without_current
 from spdebench.findings.noise import crank_nicolson_euler, noise_left
 from spdebench.findings.page import page, section, sections
@@ -71,7 +71,7 @@ def test_the_page_has_every_finding_with_its_command():
 
 def test_a_section_is_replaced_and_the_others_stay():
     text = PAGE.read_text(encoding="utf-8")
-    found = Found({"acf": 1.0, "corr": 2.0, "acf_x": 2.0, "corr_x": 1.0})
+    found = FindingResult({"acf": 1.0, "corr": 2.0, "acf_x": 2.0, "corr_x": 1.0})
     new = sections(page({"exchanged-metrics": found}, text))
     old = sections(text)
     assert {name for name in new if new[name] != old[name]} == {"exchanged-metrics"}
@@ -168,7 +168,7 @@ def test_the_command_lists_prints_and_refuses(tmp_path, capsys):
         (("findings", "nsee"), "did you mean"),
         (("findings", "nse", "--all"), "not both"),
         (("findings", "--data", "x.parquet"), "needs the name of a finding"),
-        (("findings", "regression", "--data", "x.parquet"), "does not look at files"),
+        (("findings", "regression", "--data", "x.parquet"), "computes nothing from a file"),
         (("findings", "step", "--data", tmp_path / "x.parquet"), "x.parquet"),
         (("findings", "step", "--results", tmp_path / "none"), "no run record"),
     ):

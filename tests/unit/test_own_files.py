@@ -14,7 +14,8 @@ import spdebench as sb
 from command_line import call as command
 from spdebench import registry
 from spdebench.campaign.deadline import FOREVER, Deadline
-from spdebench.campaign.one_run import Places, Unit, collect, make_run
+from spdebench.campaign.one_run import collect, make_run
+from spdebench.campaign.unit import Places, Unit
 from spdebench.data.identity import dataset_of
 from spdebench.equations import EQUATIONS
 from spdebench.models import MODELS

@@ -25,7 +25,7 @@ ROWS, WARPS, SHARE = 64, 4, 4  # tokens per block, warps, programs per multiproc
 LARGEST = 32  # channels
 
 
-def takes(c: int) -> bool:
+def supports(c: int) -> bool:
     """Whether the C x C matrices of a sample fit into one program."""
     return c <= LARGEST
 

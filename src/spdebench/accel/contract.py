@@ -20,7 +20,7 @@ SHORTEST = 32  # r, below which a program has too little to do
 PART = 16
 
 
-def takes(matrix: Tensor, h: Tensor) -> bool:
+def supports(matrix: Tensor, h: Tensor) -> bool:
     """Whether the kernel can multiply M (m, n) and h (l, n, r)."""
     (m, n), r = matrix.shape, h.shape[-1]
     return 0 < m <= LARGEST and 0 < n <= LONGEST and SHORTEST <= r < 2**30 and h.numel() > 0

@@ -49,11 +49,11 @@ def module(name: str) -> Any:
 
 
 def kernels(name: str, tensors: Sequence[Tensor], *sizes: Any) -> Any:
-    """The module ``name`` if its kernels can compute with these tensors and its ``takes(*sizes)`` agrees, else None."""
+    """The module ``name`` if its kernels can compute with these tensors and it ``supports(*sizes)``, else None."""
     if not can_use_kernels(*tensors):
         return None
     found = module(name)
-    return found if not sizes or found.takes(*sizes) else None
+    return found if not sizes or found.supports(*sizes) else None
 
 
 @functools.cache

@@ -15,7 +15,7 @@ SHARE = 4  # programs per multiprocessor, for kernels that loop over many blocks
 LARGEST = 64  # channels of f
 
 
-def takes(rows: int, c: int) -> bool:
+def supports(rows: int, c: int) -> bool:
     """Whether a row of ``c`` channels fits into one program, and the rows are at least two, fewer than 2^31."""
     return 1 < rows < 2**31 and c <= LARGEST
 

@@ -14,7 +14,7 @@ ROWS, WARPS, REGISTERS, SHARE, STAGES = 32, 4, 168, 3, 2  # SHARE: programs per 
 LARGEST = 64  # columns of x and of y
 
 
-def takes(d: int, c: int) -> bool:
+def supports(d: int, c: int) -> bool:
     """Whether a matrix (d, c) fits into one program."""
     return max(c, d) <= LARGEST
 

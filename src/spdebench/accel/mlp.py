@@ -16,7 +16,7 @@ BACK_ROWS, PART, WARPS, REGISTERS, SHARE = 32, 64, 4, 168, 3
 LARGEST = 128
 
 
-def takes(width: int, hidden: int, out: int) -> bool:
+def supports(width: int, hidden: int, out: int) -> bool:
     """Whether both matrices, (hidden, width) and (out, hidden), fit into one program."""
     return width <= 32 and out <= 32 and hidden <= LARGEST
 

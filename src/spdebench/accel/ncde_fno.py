@@ -46,7 +46,7 @@ class Layers(NamedTuple):
     noise_bias: Tensor
 
 
-class Kept(NamedTuple):
+class SavedForBackward(NamedTuple):
     """What a solve with B samples, N steps and S stages per step keeps for the gradients.
 
     The first four are (B, N S, X, h); ``spectrum`` is waves z, (k, E, 2, h), with E = B N S evaluations.
@@ -59,9 +59,9 @@ class Kept(NamedTuple):
     spectrum: Tensor
 
 
-def takes(points: int, hidden: int, width: int, modes: int) -> bool:
+def supports(points: int, hidden: int, width: int, modes: int) -> bool:
     """Whether a sample fits into one program."""
-    return points <= 128 and modes <= 16 and hidden <= 32 and mlp_cuda.takes(hidden, width, hidden)
+    return points <= 128 and modes <= 16 and hidden <= 32 and mlp_cuda.supports(hidden, width, hidden)
 
 
 # --- pieces of the kernels ----------------------------------------------------------------------------------------
@@ -278,14 +278,14 @@ def _backward_kernel(
 # --- launches -----------------------------------------------------------------------------------------------------
 def forward(
     start: Tensor, increments: Tensor, layers: Layers, dt: float, solver: str, *, keep: bool
-) -> tuple[Tensor, Kept]:
+) -> tuple[Tensor, SavedForBackward]:
     """z_1..z_N ``(B, N, X, h)`` from z_0 ``(B, X, h)`` and dW ``(B, N, X)``; without ``keep`` the second is empty."""
     batch, steps, points = increments.shape
     h, w, modes, stages = start.shape[2], len(layers.inner), layers.mixing.shape[1], STAGES[solver]
     total = batch * steps * stages
     out = start.new_empty(batch, steps, points, h)
     shapes = [(batch, steps * stages, points, h)] * 4 + [(modes, total, 2, h)]
-    kept = Kept(*(start.new_empty(shape if keep else 0) for shape in shapes))
+    kept = SavedForBackward(*(start.new_empty(shape if keep else 0) for shape in shapes))
     weights = layers._replace(mixing=layers.mixing.mT.contiguous())
     _forward_kernel[(batch,)](
         start, increments, *weights, out, *kept, dt, steps, total, points, h, w, modes, stages, keep,
@@ -295,7 +295,7 @@ def forward(
 
 
 def backward(
-    grad: Tensor, increments: Tensor, layers: Layers, kept: Kept, dt: float, solver: str
+    grad: Tensor, increments: Tensor, layers: Layers, kept: SavedForBackward, dt: float, solver: str
 ) -> tuple[Tensor | None, ...]:
     """Gradients of z_0 and of all `Layers` except the waves, from the gradient of z_1..z_N."""
     batch, steps, points = increments.shape

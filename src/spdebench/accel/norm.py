@@ -15,7 +15,7 @@ SHARE = 4  # programs per multiprocessor, for kernels that loop over many blocks
 LARGEST = 128  # channels
 
 
-def takes(c: int) -> bool:
+def supports(c: int) -> bool:
     """Whether a token of ``c`` channels fits into one program."""
     return c <= LARGEST
 

@@ -15,7 +15,7 @@ ROWS, WARPS = 64, 4  # rows of x that a program holds at once
 BACK_ROWS = 32
 
 
-def takes(d: int, c: int) -> bool:
+def supports(d: int, c: int) -> bool:
     """Whether a matrix (d, c) fits into one program."""
     return max(c, d) <= LARGEST
 

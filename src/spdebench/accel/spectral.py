@@ -158,7 +158,7 @@ def _sizes(batch: int, c: int, d: int) -> tuple[int, int, int]:
     return min(32, tile(batch)), tile(c), tile(d)
 
 
-def takes(z: Tensor, weight: Tensor) -> bool:
+def supports(z: Tensor, weight: Tensor) -> bool:
     """Whether both arrays are contiguous and the channels fit into one program."""
     small = max(weight.shape[-2:]) <= LARGEST
     return small and all(t[0].is_contiguous() for t in (z, weight)) and len(z) == 2

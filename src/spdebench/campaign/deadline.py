@@ -64,8 +64,8 @@ class Deadline:
         return cls(seconds, time.monotonic() + seconds, time.time() + seconds, machine())
 
     @property
-    def left(self) -> float:
-        """Seconds from now; negative when it has passed."""
+    def seconds_left(self) -> float:
+        """Seconds from now to this moment; negative when it has passed."""
         if self.machine and self.machine == machine():
             return self.monotonic - time.monotonic()
         return min(self.seconds, self.wall - time.time())
@@ -86,7 +86,7 @@ def until(deadline: Deadline) -> Iterator[None]:
         raise OutOfTime
 
     before = signal.signal(signal.SIGALRM, ring)
-    signal.setitimer(signal.ITIMER_REAL, max(1e-3, deadline.left))
+    signal.setitimer(signal.ITIMER_REAL, max(1e-3, deadline.seconds_left))
     try:
         yield
     finally:

@@ -46,7 +46,7 @@ def others_running(runs: str | Path, name: str = "") -> bool:
         others = [folder for folder in Path(runs).iterdir() if folder.name != name]
     except OSError:
         return False
-    return any(engines.held(folder) for folder in others)
+    return any(engines.holder_of(folder) for folder in others)
 
 
 @dataclass(frozen=True)
@@ -86,7 +86,7 @@ def _timed_on_any(unit: _Timing) -> Record | None:
     for device in unit.devices:
         try:
             with until(unit.deadline):
-                if unit.deadline.left > 0 and (record := timed(unit.record, device)):
+                if unit.deadline.seconds_left > 0 and (record := timed(unit.record, device)):
                     return record
         except OutOfTime:
             return None

@@ -103,11 +103,11 @@ class Needs:
                 self._peaks[key].append(1e6 * record.peak_memory_mb)
 
     def rank(self, job: Job) -> tuple[float, ...]:
-        """Lower ranks start first: by seed, and then by cost of a number or by turn; () if any order will do."""
+        """Lower ranks start first: by seed, and then by cost of a number or by `Job.order`; () if any order will do."""
         if not self.seeds_first:
             return ()
         if not self.thrifty:
-            return (job.group, job.seed, job.turn, int(job.trained))
+            return (job.group, job.seed, job.order, int(job.trained))
         if not self.by_load:
             return (job.seed, job.cost)
         share = self.share(job)
@@ -130,7 +130,7 @@ class Needs:
         if device_type(devices[0]) != "cuda":
             return sum(job.seconds for job in jobs) / workers
         device = devices[0]
-        return sum(self.seconds(job, device) * self.of(job, device).gpus for job in jobs) / len(devices)
+        return sum(self.seconds(job, device) * self.need_of(job, device).gpus for job in jobs) / len(devices)
 
     def share(self, job: Job) -> float:
         """`gpu_share` of a run, computed once."""
@@ -142,7 +142,7 @@ class Needs:
         """How many runs that each use this share fill a GPU, at least one; infinite unless runs start by load."""
         return max(1, math.floor(FULL_LOAD / share)) if self.by_load and share else math.inf
 
-    def of(self, job: Job, device: str) -> Need:
+    def need_of(self, job: Job, device: str) -> Need:
         """Main memory, share of the GPU, seconds and rank of a run on this device."""
         kind = device_type(device)
         known = self._peaks.get(_key(job.spec.model, str(job.spec.datasets[0].get("equation")), kind))

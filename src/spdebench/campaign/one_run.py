@@ -5,16 +5,16 @@ from __future__ import annotations
 import math
 import time
 import traceback
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from pathlib import Path
-from typing import Literal
 
 from spdebench import engines
-from spdebench.campaign.deadline import Deadline, OutOfTime, until
+from spdebench.campaign.deadline import OutOfTime, until
 from spdebench.campaign.exclusive_timing import others_running
 from spdebench.campaign.portable import SMALL_MODEL
+from spdebench.campaign.unit import Places, RunOutcome, Unit
 from spdebench.data import Dataset, DatasetSpec, generate, open_dataset
 from spdebench.data.identity import dataset_of
 from spdebench.errors import Damaged, UserError, without_aliasing_warning
@@ -41,80 +41,13 @@ FAILED = "failed.json"  # in a run's folder: why it failed, until it is begun ag
 CHECKPOINT = 10.0  # seconds between checkpoints, or more where they take long; one is written when a budget ends
 
 
-@dataclass(frozen=True)
-class Places:
-    """Folders of data, runs and records, and the devices on which runs are made (several take turns)."""
-
-    data: str = "data"
-    runs: str = "runs"
-    results: str = "results"
-    devices: tuple[str, ...] = ("cpu",)
-
-    def absolute(self) -> Places:
-        """The same folders by their full paths, for workers, whose current folder may be another."""
-        data, runs, results = (str(Path(p).absolute()) for p in (self.data, self.runs, self.results))
-        return Places(data, runs, results, self.devices)
-
-
-@dataclass(frozen=True)
-class Unit:
-    """One run to make: all that a worker needs.
-
-    ``shifts`` are further datasets, by label, on which the run is scored.
-    """
-
-    spec: AnySpec
-    shifts: dict[str, DatasetSpec]
-    places: Places
-    device: str
-    deadline: Deadline
-    exclusive: bool = True  # whether this command makes one run at a time, and for `_written` whether no other does
-    progress: bool = False  # whether to show a progress bar
-    force: bool = False  # whether to continue what another version or device has begun
-    need: engines.Need = field(default_factory=engines.Need)
-    wait_for_others: bool = False  # whether to wait while another process makes this run
-    metrics: Mapping[str, tuple[str, ...]] = field(default_factory=dict)  # part -> metrics beyond the usual ones
-    figure_data: tuple[str, ...] = ()  # what figures need from its record
-    pilot: bool = False  # whether it tries a learning rate; if it diverges, its record says so
-    seconds: float = 0.0  # about how long it takes on this device, shared with others
-    portable: bool = False  # whether only small models may be interrupted, because this machine is temporary
-    must_end: bool = False  # whether it is postponed if it cannot finish before the deadline
-    members: int = 1  # number of members in its datasets of laws
-
-    @property
-    def folder(self) -> Path:
-        """The folder of the run."""
-        return Path(self.places.runs) / self.spec.name
-
-
-@dataclass(frozen=True)
-class RunOutcome:
-    """The outcome of a run; the message states the reason.
-
-    added         its record is new in the results
-    known         the results had its record already
-    unrecorded    it has ended, but its record could not be added to the results
-    paused        the deadline has come; if it had trained, its checkpoint is written
-    left          it was not started, because the time left is too short
-    busy          another process is making it
-    late          it is put off, because it cannot end before the deadline; others may
-    failed        an error ended it
-    """
-
-    name: str
-    state: Literal["added", "known", "unrecorded", "paused", "left", "busy", "late", "failed"]
-    seconds: float = 0.0
-    message: str = ""
-    record: Record | None = field(default=None, compare=False)
-
-
 def make_run(unit: Unit) -> RunOutcome:
     """Make one run and add its record; an error of one run is an outcome, not an exception."""
     name = unit.spec.name
-    folder, start, left = unit.folder, time.monotonic(), unit.deadline.left
+    folder, start, left = unit.folder, time.monotonic(), unit.deadline.seconds_left
     if left <= 0:
         return RunOutcome(name, "left")
-    if not unit.wait_for_others and engines.held(folder):
+    if not unit.wait_for_others and engines.holder_of(folder):
         return RunOutcome(name, "busy")
     if unit.seconds > left:
         if unit.must_end:
@@ -202,6 +135,7 @@ def _record_even_if_diverged(unit: Unit) -> Record:
 
 
 def _record_of_divergence(spec: RunSpec, folder: Path, device: str) -> Record:
+    """The record of a pilot whose loss became infinite or NaN: no scores, and the validation error NaN."""
     return Record(
         digest=spec.digest,
         name=spec.name,
@@ -252,6 +186,7 @@ def _make(unit: Unit) -> Record:
 
 
 def _train(spec: RunSpec, unit: Unit) -> Run:
+    """Train the model of a run, or continue its training, until the deadline."""
     if has_record(unit.places, spec):
         finished = open_run(unit.folder)
         check_source(finished, force=unit.force)
@@ -266,12 +201,12 @@ def _train(spec: RunSpec, unit: Unit) -> Run:
         progress=unit.progress,
         force=unit.force,
         checkpoint=CHECKPOINT,
-        pause=lambda seconds: unit.deadline.left < seconds,
+        pause=lambda seconds: unit.deadline.seconds_left < seconds,
         cache=str(Path(unit.places.data) / "features"),
         **vars(spec.train_options),
     )
     if run.spec.digest != spec.digest:
-        raise UserError(f"{spec.name} was trained as {run.name}: the plan and the protocol differ; report this")
+        raise UserError(f"{spec.name} was trained as {run.name}: the plan has another spec; report this as an error")
     with locked(unit.folder):
         made = run.record
         if not (made.exclusive_timing or made.shared_device):  # else another process has made it, and knows

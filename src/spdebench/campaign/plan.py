@@ -17,7 +17,7 @@ from spdebench.models import MODELS
 from spdebench.paper import published
 from spdebench.paper.base import AnySpec, Cell
 from spdebench.paper.catalogue import TABLES
-from spdebench.paper.figure_data import wanted as wanted_of_run
+from spdebench.paper.figure_data import kinds_of_run
 from spdebench.records import Record, Records
 from spdebench.training import RunSpec
 from spdebench.training.folder import checkpoint_file
@@ -25,7 +25,7 @@ from spdebench.training.law_rows import LawRowSpec
 from spdebench.training.provenance import device_type
 from spdebench.training.solver_row import lacks_floor
 
-Gives = int | tuple[str, str, str]
+CountsFor = int | tuple[str, str, str]
 """The line of a published number, or the table, group and row of a leaderboard."""
 Status = Literal["done", "finished", "begun", "missing"]
 UNPUBLISHED = 0.01  # numbers for which a run counts that no published number and no leaderboard waits for
@@ -40,12 +40,12 @@ class Job:
     shifts       further datasets, by label, on which it is still to be scored
     metrics      metrics beyond the usual ones that its record lacks, by part
     figure_data  what its record lacks for figures
-    gives        what waits for it: published numbers (their lines in `published.csv`) and rows of leaderboards (table,
+    counts_for   what needs it: published numbers (their lines in `published.csv`) and rows of leaderboards (table,
                  group, row)
     pilot        whether it is a short run that tries a learning rate for another run
-    chain        for a pilot: seconds of all pilots of that run and of the run itself
+    seconds_with_run  for a pilot: seconds of all pilots of that run and of the run itself
     members      number of members in its datasets of laws
-    turn, group  jobs of a lower group are made first, and within a group those of a lower turn
+    order, group  jobs of a lower group are made first, and within a group those of a lower order
     recorded     whether it has a record
     lacking      why a recorded run is made again: what its record lacks and the folder of a finished run cannot give
     """
@@ -56,23 +56,23 @@ class Job:
     shifts: Mapping[str, DatasetSpec] = field(default_factory=dict)
     metrics: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     figure_data: tuple[str, ...] = ()
-    gives: frozenset[Gives] = frozenset()
+    counts_for: frozenset[CountsFor] = frozenset()
     pilot: bool = False
-    chain: float = 0.0
+    seconds_with_run: float = 0.0
     members: int = 1
-    turn: int = 0
+    order: int = 0
     group: int = 0
     recorded: bool = False
     lacking: tuple[str, ...] = ()
 
     @property
     def numbers(self) -> int:
-        return len(self.gives)
+        return len(self.counts_for)
 
     @property
     def cost(self) -> float:
-        """Seconds for each number that waits for it; a run that none waits for counts as a hundredth of a number."""
-        return max(self.chain, self.seconds) / max(self.numbers, UNPUBLISHED)
+        """Seconds for each number that needs it; a run that none needs counts as a hundredth of a number."""
+        return max(self.seconds_with_run, self.seconds) / max(self.numbers, UNPUBLISHED)
 
     @property
     def seed(self) -> int:
@@ -80,7 +80,7 @@ class Job:
 
     @property
     def trained(self) -> bool:
-        """Whether it takes epochs at all."""
+        """Whether gradient steps train it, for at least one epoch."""
         return isinstance(self.spec, RunSpec) and bool(self.spec.options["epochs"])
 
     @property
@@ -89,48 +89,50 @@ class Job:
 
 
 def jobs(
-    cells: Iterable[Cell], records: Records, runs: str | Path = "runs", device: str = "cpu", *, again: bool = False
+    cells: Iterable[Cell], records: Records, runs: str | Path = "runs", device: str = "cpu", *, remake: bool = False
 ) -> list[Job]:
     """The runs that cells need, each once, in the order of the cells.
 
-    ``again``: only those with a record, as if they had none; the records still tell how long they take.
+    ``remake``: only runs with a record, as if they had none; their times are still estimated from the records.
     """
     cells = list(cells)
     rates = Rates(records, device)
-    known: Records = {} if again else records
+    known: Records = {} if remake else records
     groups = _groups_with_pilots(cells)
     wanted: dict[str, AnySpec] = {}
     shifts: dict[str, dict[str, DatasetSpec]] = defaultdict(dict)
     metrics: dict[str, dict[str, dict[str, None]]] = defaultdict(lambda: defaultdict(dict))
-    shown: dict[str, dict[str, None]] = defaultdict(dict)
-    gives: dict[str, set[Gives]] = defaultdict(set)
+    figure_data: dict[str, dict[str, None]] = defaultdict(dict)
+    counts_for: dict[str, set[CountsFor]] = defaultdict(set)
     pilots: dict[str, Cell] = {}
     members: dict[str, int] = defaultdict(lambda: 1)
-    turns: dict[str, int] = {}
+    orders: dict[str, int] = {}
     group_numbers: dict[str, int] = {}
     for cell in cells:
         pilots |= {run.digest: cell for run in cell.pilots}
-        mine: set[Gives] = set(cell.published_keys)
+        needed_by: set[CountsFor] = set(cell.published_keys)
         if cell.leaderboard:
-            mine.add((cell.table, cell.group, cell.row))
+            needed_by.add((cell.table, cell.group, cell.row))
         for place, run in enumerate(cell.next_runs):
             wanted.setdefault(run.digest, run)
             members[run.digest] = max(members[run.digest], cell.members)
-            turns[run.digest] = min(turns.get(run.digest, cell.turn), cell.turn)
+            orders[run.digest] = min(orders.get(run.digest, cell.order), cell.order)
             group_numbers.setdefault(run.digest, groups.get((cell.table, cell.group), len(groups)))
-            gives[run.digest] |= mine
-            shown[run.digest] |= dict.fromkeys(wanted_of_run(cell.figure_data, place))
+            counts_for[run.digest] |= needed_by
+            figure_data[run.digest] |= dict.fromkeys(kinds_of_run(cell.figure_data, place))
             if cell.shift is not None and not cell.pilots:
                 shifts[run.digest][cell.part] = cell.shift
             if cell.further_metric and not cell.pilots and not isinstance(run, LawRowSpec):
                 metrics[run.digest][cell.part][cell.metric] = None
     found = {
         digest: replace(
-            _job(run, shifts[digest], metrics[digest], tuple(shown[digest]), known.get(digest), Path(runs), rates),
-            gives=frozenset(gives[digest]),
+            _job(
+                run, shifts[digest], metrics[digest], tuple(figure_data[digest]), known.get(digest), Path(runs), rates
+            ),
+            counts_for=frozenset(counts_for[digest]),
             pilot=digest in pilots,
             members=members[digest],
-            turn=turns[digest],
+            order=orders[digest],
             group=group_numbers[digest],
             recorded=digest in records,
         )
@@ -138,8 +140,8 @@ def jobs(
     }
     for digest, cell in pilots.items():
         left = sum(found[run.digest].seconds for run in cell.pilots) + rates.seconds(cell.runs[0])
-        found[digest] = replace(found[digest], chain=left)
-    return [job for job in found.values() if job.recorded or not again]
+        found[digest] = replace(found[digest], seconds_with_run=left)
+    return [job for job in found.values() if job.recorded or not remake]
 
 
 def _groups_with_pilots(cells: Iterable[Cell]) -> dict[tuple[str, str], int]:
@@ -160,12 +162,13 @@ def _job(
     runs: Path,
     rates: Rates,
 ) -> Job:
+    """The job of a run: its status, the seconds that remain, and what its ``record`` (None: it has none) lacks."""
     folder = runs / run.name
-    scored, shown = (record.shifts, record.figure_data.names) if record else ({}, ())
+    scored, recorded_data = (record.shifts, record.figure_data.names) if record else ({}, ())
     lacking = {part: record.not_scored(names, part) if record else tuple(names) for part, names in metrics.items()}
     open_metrics = {part: names for part, names in lacking.items() if names}
     open_shifts = {label: data for label, data in shifts.items() if label not in scored or label in open_metrics}
-    open_data = tuple(name for name in figure_data if name not in shown)
+    open_data = tuple(name for name in figure_data if name not in recorded_data)
     later = SCORING_SECONDS * (len(open_shifts) + bool(open_data or open_metrics))
     absent = dict.fromkeys(name for names in open_metrics.values() for name in names)
     if record is not None and lacks_floor(record):
@@ -196,7 +199,7 @@ def _figure_data_needed() -> dict[str, tuple[str, ...]]:
         run.digest: names
         for cell in cells
         for place, run in enumerate(cell.runs)
-        if (names := tuple(wanted_of_run(cell.figure_data, place)))
+        if (names := tuple(kinds_of_run(cell.figure_data, place)))
     }
 
 
@@ -226,41 +229,45 @@ def published_status(cells: Iterable[Cell], records: Records) -> list[dict[str, 
 
 # --- overview -----------------------------------------------------------------------------------------------------
 @dataclass(frozen=True)
-class Waiting:
+class WaitingRun:
     """A run that can start when the pilots with these digests have ended."""
 
     job: Job
     pilots: frozenset[str]
 
 
-def waiting(cells: Sequence[Cell], records: Records, runs: str | Path = "runs", device: str = "cpu") -> list[Waiting]:
+def waiting(
+    cells: Sequence[Cell], records: Records, runs: str | Path = "runs", device: str = "cpu"
+) -> list[WaitingRun]:
     """The runs that cannot start before pilots have chosen their learning rate, with that of the table until then."""
     pilots: dict[str, set[str]] = defaultdict(set)
     for cell in cells:
         for run in cell.runs:
             pilots[run.digest] |= {pilot.digest for pilot in cell.pilots}
     every = jobs([replace(cell, pilots=()) for cell in cells if cell.pilots], records, runs, device)
-    return [Waiting(job, frozenset(pilots[job.spec.digest])) for job in every]
+    return [WaitingRun(job, frozenset(pilots[job.spec.digest])) for job in every]
 
 
-def overview(cells: Sequence[Cell], todo: Sequence[Job], data: str | Path, later: Sequence[Job] = ()) -> dict[str, Any]:
+def overview(
+    cells: Sequence[Cell], todo: Sequence[Job], data: str | Path, waiting_runs: Sequence[Job] = ()
+) -> dict[str, Any]:
     """Counts and seconds by table and in all, the runs, which of them are made again although they have a record, and
     the datasets that must be made first.
 
-    ``later`` are the runs that wait for pilots; ``seconds`` count them too.
+    ``waiting_runs`` are the runs that wait for pilots; ``seconds`` count them too.
     """
     by_digest = {job.spec.digest: job for job in todo}
-    waits = {job.spec.digest: job for job in later}
+    waits = {job.spec.digest: job for job in waiting_runs}
     tables = []
     for name in dict.fromkeys(c.table for c in cells):
-        mine = [c for c in cells if c.table == name]
-        digests = dict.fromkeys(run.digest for c in mine for run in c.next_runs)
-        after = dict.fromkeys(run.digest for c in mine if c.pilots for run in c.runs if run.digest in waits)
-        tables.append(_counted(name, len(mine), [by_digest[d] for d in digests], [waits[d] for d in after]))
-    missing = _missing_data([*todo, *later], Path(data))
+        own = [c for c in cells if c.table == name]
+        digests = dict.fromkeys(run.digest for c in own for run in c.next_runs)
+        after = dict.fromkeys(run.digest for c in own if c.pilots for run in c.runs if run.digest in waits)
+        tables.append(_counted(name, len(own), [by_digest[d] for d in digests], [waits[d] for d in after]))
+    missing = _missing_data([*todo, *waiting_runs], Path(data))
     return {
         "tables": tables,
-        "total": _counted("total", len(cells), todo, later),
+        "total": _counted("total", len(cells), todo, waiting_runs),
         "runs": [
             {"digest": j.spec.digest, "name": j.spec.name, "seed": j.seed, "status": j.status, "seconds": j.seconds}
             for j in todo
@@ -295,14 +302,18 @@ def is_trained(model: str) -> bool:
     return model in MODELS and MODELS[model].trainable
 
 
-def _counted(name: str, cells: int, mine: Sequence[Job], later: Sequence[Job]) -> dict[str, Any]:
+def _counted(name: str, cells: int, startable: Sequence[Job], waiting_runs: Sequence[Job]) -> dict[str, Any]:
+    """One row of the overview: numbers of cells and of runs by status, and the seconds of all runs."""
     states = ("done", "finished", "begun", "missing")
-    counts = {state: sum(1 for j in mine if j.status == state) for state in states} | {"waiting": len(later)}
-    every = [*mine, *later]
+    counts = {state: sum(1 for j in startable if j.status == state) for state in states} | {
+        "waiting": len(waiting_runs)
+    }
+    every = [*startable, *waiting_runs]
     return {"table": name, "cells": cells, "runs": len(every), **counts, "seconds": sum(j.seconds for j in every)}
 
 
 def _missing_data(todo: Iterable[Job], folder: Path) -> list[DatasetSpec]:
+    """The datasets that jobs need and that are not in the folder, each once."""
     needed: dict[str, DatasetSpec] = {}
     for job in todo:
         own = job.datasets if job.status in ("begun", "missing") else []

@@ -41,19 +41,19 @@ SHORTEST_PAUSE = 5.0
 
 
 @dataclass(frozen=True)
-class Moved:
+class TransferCounts:
     """The numbers of records and unfinished runs that were exported or merged."""
 
     records: int
     unfinished: int
 
 
-def export(folder: str | Path, known: Records, runs: str | Path) -> Moved:
+def export(folder: str | Path, known: Records, runs: str | Path) -> TransferCounts:
     """Write all that another machine needs into ``folder``; an earlier export there is replaced.
 
     ``known`` are the records of the folder of results. A run that cannot be read is left out with a warning.
     """
-    place = Path(folder)
+    target = Path(folder)
     lines: list[str] = []
     unfinished: dict[str, dict[str, Any]] = {}
     wanted: set[str] = {RECORDS, UNFINISHED}
@@ -68,16 +68,16 @@ def export(folder: str | Path, known: Records, runs: str | Path) -> Moved:
             lines.append(json.dumps(record.to_dict(), sort_keys=True, separators=(",", ":"), allow_nan=False) + "\n")
         elif begun:
             entry, content = begun
-            with replacing(place / entry["file"]) as temporary:
+            with replacing(target / entry["file"]) as temporary:
                 temporary.write_bytes(content)
             unfinished[run.name] = entry
             wanted.add(entry["file"])
-    write_text(place / RECORDS, "".join(lines))
-    write_text(place / UNFINISHED, json.dumps(unfinished, indent=1) + "\n")
-    for old in place.glob("*.safetensors"):
+    write_text(target / RECORDS, "".join(lines))
+    write_text(target / UNFINISHED, json.dumps(unfinished, indent=1) + "\n")
+    for old in target.glob("*.safetensors"):
         if old.name not in wanted:  # the run has ended since the last export
             old.unlink(missing_ok=True)
-    return Moved(len(lines), len(unfinished))
+    return TransferCounts(len(lines), len(unfinished))
 
 
 class PeriodicExport:
@@ -104,6 +104,7 @@ class PeriodicExport:
         self._export()
 
     def _repeat(self) -> None:
+        """Export until the context ends, with pauses nine times as long as an export."""
         pause = SHORTEST_PAUSE
         while not self._ended.wait(pause):
             start = time.monotonic()
@@ -149,27 +150,27 @@ def _checkpoint(run: Path) -> Path | None:
     return None
 
 
-def merge(folder: str | Path, results: str | Path, runs: str | Path) -> Moved:
+def merge(folder: str | Path, results: str | Path, runs: str | Path) -> TransferCounts:
     """Add the records of an exported folder, and put its checkpoints into the folder of runs.
 
     A run that this machine has finished or trained further stays as it is.
     """
-    place = Path(folder)
-    if not (place / RECORDS).is_file() or not (place / UNFINISHED).is_file():
-        raise UserError(f"{place} holds no {RECORDS} and {UNFINISHED}; give the folder that table --portable wrote")
-    unfinished = list(_unfinished(place))  # all are checked before anything is written
-    records = list(_records(place / RECORDS))
+    exported = Path(folder)
+    if not (exported / RECORDS).is_file() or not (exported / UNFINISHED).is_file():
+        raise UserError(f"{exported} holds no {RECORDS} and {UNFINISHED}; give the folder that table --portable wrote")
+    unfinished = list(_unfinished(exported))  # all are checked before anything is written
+    records = list(_records(exported / RECORDS))
     store.check_writable(results)
     added = sum(store.add(results, record) for record in records)
     known = store.read(results)
-    taken = 0
+    copied = 0
     for spec, log, source in unfinished:
         target = Path(runs) / spec.name
         if spec.digest in known or (target / "record.json").exists():
             continue
         with locked(target):
-            taken += _copy_run(spec, log, source, target)
-    return Moved(added, taken)
+            copied += _copy_run(spec, log, source, target)
+    return TransferCounts(added, copied)
 
 
 def _records(path: Path) -> Iterator[Record]:
@@ -181,6 +182,7 @@ def _records(path: Path) -> Iterator[Record]:
 
 
 def _unfinished(place: Path) -> Iterator[tuple[RunSpec, list[dict[str, Any]], Path]]:
+    """(spec, log, checkpoint) of each unfinished run of an exported folder, after a check of each."""
     entries = read_json(place / UNFINISHED)
     if not isinstance(entries, dict):
         raise UserError(f"{place / UNFINISHED} is damaged; export the folder again")

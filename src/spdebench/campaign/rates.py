@@ -58,9 +58,9 @@ class Rates:
         self._rates: Samples = defaultdict(dict)
         self._shares: Samples = defaultdict(dict)
         self._without_epochs: Samples = defaultdict(dict)
-        mine = {d: r for d, r in records.items() if device_type(r.provenance.device or "") == self.kind}
-        self.loads = loads(mine)
-        for record in mine.values():
+        like_device = {d: r for d, r in records.items() if device_type(r.provenance.device or "") == self.kind}
+        self.loads = loads(like_device)
+        for record in like_device.values():
             self._learn(record)
         for row in _rates_of_the_package():
             if row["device"] == self.kind:
@@ -92,10 +92,10 @@ class Rates:
             if not self._rates.get(key):
                 self._rates[key] = {"": float(row["seconds"]) / float(row["million"])}
 
-    def _median(self, table: Samples, run: AnySpec | Record, default: float, without: str = "-") -> float:
-        """The median over the runs that are most like this one, except the run with the digest ``without``."""
+    def _median(self, table: Samples, run: AnySpec | Record, default: float, excluded: str = "-") -> float:
+        """The median over the runs that are most like this one, except the run with the digest ``excluded``."""
         for key in _keys(run.model, run.datasets, getattr(run, "config", {})):
-            if found := [value for digest, value in table.get(key, {}).items() if digest != without]:
+            if found := [value for digest, value in table.get(key, {}).items() if digest != excluded]:
                 return statistics.median(found)
         return default
 
@@ -118,9 +118,9 @@ class Rates:
         rate = self._median(self._without_epochs, run, RATE_WITHOUT_EPOCHS)
         return START_SECONDS + rate * million_numbers(run.datasets, run.task)
 
-    def _per_epoch(self, run: RunSpec | Record, without: str = "-") -> float:
+    def _per_epoch(self, run: RunSpec | Record, excluded: str = "-") -> float:
         every = [rate for key, rates in self._rates.items() if len(key) == 1 for rate in rates.values()]
-        rate = self._median(self._rates, run, statistics.median(every) if every else 1.0, without)
+        rate = self._median(self._rates, run, statistics.median(every) if every else 1.0, excluded)
         return rate * epoch_cost(*training_part(run.datasets, run.task), run.options, self.kind)
 
     def measured_over_estimated(self, record: Record) -> float | None:

@@ -1,7 +1,7 @@
 """Compare runs that were made again with their records.
 
-    difference   |again - recorded| / recorded, 0 if the two differ by at most ROUNDING: the largest over the test part
-                 and the shifts, of the relative L2 error and the energy score
+    difference   |reproduced - recorded| / recorded, 0 if the two differ by at most ROUNDING: the largest over the test
+                 part and the shifts, of the relative L2 error and the energy score
     same         the difference is at most SAME
     close        it is at most `TOLERANCE`, as for the second run of a submission
     different    it is larger
@@ -37,15 +37,15 @@ class Reproduction:
     part: str
     metric: str
     recorded: float
-    again: float
+    reproduced: float
     commit: str | None = None  # the version of the code that made the record
 
     @property
     def difference(self) -> float:
         """The relative difference; inf if only one of the two is finite."""
-        if not math.isfinite(self.recorded) or not math.isfinite(self.again):
-            return 0.0 if math.isfinite(self.recorded) == math.isfinite(self.again) else math.inf
-        gap = abs(self.again - self.recorded)
+        if not math.isfinite(self.recorded) or not math.isfinite(self.reproduced):
+            return 0.0 if math.isfinite(self.recorded) == math.isfinite(self.reproduced) else math.inf
+        gap = abs(self.reproduced - self.recorded)
         return 0.0 if gap <= ROUNDING else gap / abs(self.recorded) if self.recorded else math.inf
 
     @property
@@ -53,12 +53,12 @@ class Reproduction:
         return "same" if self.difference <= SAME else "close" if self.difference <= TOLERANCE else "different"
 
 
-def compare_records(recorded: Record, again: Record) -> Reproduction | None:
+def compare_records(recorded: Record, reproduced: Record) -> Reproduction | None:
     """The score that differs most; None if the two have no score in common."""
     found = [
         Reproduction(recorded.name, part, metric, before.value, after.value, recorded.provenance.commit)
         for part in (TEST, *recorded.shifts)
-        if (old := recorded.part(part)) is not None and (new := again.part(part)) is not None
+        if (old := recorded.part(part)) is not None and (new := reproduced.part(part)) is not None
         for metric in COMPARED
         if (before := old.scores.get(metric)) is not None and (after := new.scores.get(metric)) is not None
     ]

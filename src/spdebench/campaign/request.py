@@ -40,10 +40,10 @@ class Campaign:
     def write(self, runs: str | Path) -> None:
         write_json(Path(runs) / self.file_name, asdict(self))
 
-    def cells(self, find: Callable[[str], Table] = table, records: Records | None = None) -> list[Cell]:
-        """The cells that it wants to fill."""
+    def cells(self, find_table: Callable[[str], Table] = table, records: Records | None = None) -> list[Cell]:
+        """The cells that the request asks for."""
         which: Edition = "converged" if self.edition == "converged" else "paper"
-        return cells_of(map(find, self.tables), self.seeds, which, self.only, records)
+        return cells_of(map(find_table, self.tables), self.seeds, which, self.only, records)
 
 
 def campaigns(runs: str | Path) -> list[Campaign]:
@@ -52,6 +52,7 @@ def campaigns(runs: str | Path) -> list[Campaign]:
 
 
 def _read(path: Path) -> Campaign:
+    """The request in a file; an error says which file is none."""
     try:
         values = read_json(path)
     except Damaged:

@@ -22,10 +22,11 @@ from spdebench import engines
 from spdebench.campaign.deadline import FOREVER, Deadline
 from spdebench.campaign.exclusive_timing import reserved_seconds, time_exclusively
 from spdebench.campaign.needs import Needs, RunSettings
-from spdebench.campaign.one_run import Places, RunOutcome, Unit, collect, failed_outcome, has_record, make_run
+from spdebench.campaign.one_run import collect, failed_outcome, has_record, make_run
 from spdebench.campaign.plan import Job
 from spdebench.campaign.portable import PeriodicExport, export
 from spdebench.campaign.request import Campaign
+from spdebench.campaign.unit import Places, RunOutcome, Unit
 from spdebench.data.checks import check_folder, check_where
 from spdebench.errors import UserError
 from spdebench.records import store
@@ -43,18 +44,18 @@ def fill_missing(
     campaign: Campaign | None = None,
     portable: str | Path | None = None,
     after_pilots: Callable[[], Sequence[Job]] = tuple,
-    begin: Callable[[], None] | None = None,
+    before_first_run: Callable[[], None] | None = None,
 ) -> list[RunOutcome]:
     """Make every run that is not done, as far as the ``budget`` (seconds) goes.
 
     While runs are made and at the end ``portable``, a folder, gets all that another machine needs to continue.
-    ``after_pilots`` is asked for the jobs as they are then each time that a pilot has ended. ``begin`` is called before
-    the first run, if no check has raised an error.
+    Each time that a pilot has ended, ``after_pilots`` is called for the jobs as they are then. ``before_first_run`` is
+    called when no check has raised an error.
     """
     ready, rest = _ready_and_rest(todo, places)
     _check(rest, places, settings, budget, portable)
-    if begin:
-        begin()
+    if before_first_run:
+        before_first_run()
     deadline = Deadline.after(FOREVER if budget is None else budget)
     outcomes: list[RunOutcome] = []
     known = store.read(places.results)
@@ -126,18 +127,18 @@ def _ready_and_rest(todo: Sequence[Job], places: Places) -> tuple[list[Job], lis
 
 def _units(rest: Sequence[Job], places: Places, settings: RunSettings, deadline: Deadline, needs: Needs) -> list[Unit]:
     """The units of jobs, in the order in which they start; several devices take turns."""
-    devices, there = places.devices, places.absolute()
+    devices, full_paths = places.devices, places.absolute()
     return [
         Unit(
             job.spec,
             dict(job.shifts),
-            there,
+            full_paths,
             devices[k % len(devices)],
             deadline,
             exclusive=settings.exclusive,
             progress=settings.progress and settings.exclusive,
             force=settings.force,
-            need=needs.of(job, devices[k % len(devices)]),
+            need=needs.need_of(job, devices[k % len(devices)]),
             metrics=dict(job.metrics),
             figure_data=job.figure_data,
             pilot=job.pilot,
@@ -168,7 +169,7 @@ class _Pool:
 
     def make(self, rest: Sequence[Job]) -> None:
         """Make the runs; at last those that another process was making are waited for."""
-        self._run([*self._new(rest), *self._more()])
+        self._run([*self._units_of_new(rest), *self._new_units()])
         while self.busy:  # waiting for a pilot may make runs possible that the other process has begun too
             busy, self.busy = self.busy, []
             self._run([replace(unit, wait_for_others=True, must_end=False) for unit in busy])
@@ -181,20 +182,20 @@ class _Pool:
             self.settings.workers,
             engine=self.settings.engine,
             needs=lambda unit: unit.need,
-            lost=failed_outcome,
-            more=self._more,
+            result_of_lost=failed_outcome,
+            new_units=self._new_units,
         )
         with closing(results):
             for outcome in results:
-                self._take(outcome)
+                self._note_or_put_off(outcome)
 
-    def _new(self, jobs: Sequence[Job]) -> list[Unit]:
+    def _units_of_new(self, jobs: Sequence[Job]) -> list[Unit]:
         """The units of jobs that are not done and have no unit yet."""
         new = self.units_of([job for job in jobs if job.status != "done" and job.spec.name not in self.units])
         self.units |= {unit.spec.name: unit for unit in new}
         return new
 
-    def _take(self, outcome: RunOutcome) -> None:
+    def _note_or_put_off(self, outcome: RunOutcome) -> None:
         """Note the outcome of a unit, or put the unit off."""
         unit = self.units[outcome.name]
         if outcome.state == "busy":
@@ -206,13 +207,13 @@ class _Pool:
             self.pilot_ended |= unit.pilot
             self.note(outcome)
 
-    def _more(self) -> list[Unit]:
+    def _new_units(self) -> list[Unit]:
         """Units that were put off or have become possible since the last result."""
         found, self.put_off = self.put_off, []
         if self.pilot_ended:
             self.pilot_ended = False
             self.joined = list(self.after_pilots())
-            found += self._new(self.joined)
+            found += self._units_of_new(self.joined)
         return found
 
 

@@ -9,10 +9,10 @@ from typing import Any
 
 from spdebench.campaign.exclusive_timing import reserved_seconds
 from spdebench.campaign.needs import Needs, RunSettings
-from spdebench.campaign.plan import Job, Waiting
+from spdebench.campaign.plan import Job, WaitingRun
 from spdebench.campaign.sharing import slowdown
 from spdebench.engines import Need
-from spdebench.engines.local import Room
+from spdebench.engines.local import Reservations
 from spdebench.records import Records
 
 
@@ -31,7 +31,7 @@ def schedule(
     workers: int,
     budget: float,
     device: str = "cpu",
-    waiting: Collection[Waiting] = (),
+    waiting: Collection[WaitingRun] = (),
 ) -> list[Scheduled]:
     """The runs that end within ``budget`` seconds, in the order of their start.
 
@@ -45,11 +45,11 @@ def schedule(
 
     def need(job: Job) -> Need:
         if job.spec.digest not in known:
-            known[job.spec.digest] = needs.of(job, device)
+            known[job.spec.digest] = needs.need_of(job, device)
         return known[job.spec.digest]
 
     now = 0.0
-    room = Room(workers, None, lambda: now)
+    reserved = Reservations(workers, None, lambda: now)
     begun, running = list[_Running](), list[_Running]()
     while True:
         if possible := [each.job for each in later if each.pilots <= ended]:
@@ -57,9 +57,9 @@ def schedule(
             later = [each for each in later if not each.pilots <= ended]
         ready = [job for job in ready if now + job.seconds <= budget]  # the rest can no longer end
         can_end = [job for job in ready if now + needs.seconds(job, device) <= budget]
-        for job, wanted in room.choose((job, need(job)) for job in can_end):
+        for job, wanted in reserved.choose((job, need(job)) for job in can_end):
             ready.remove(job)
-            room.start(wanted)
+            reserved.start(wanted)
             running.append(_Running(job, now, job.seconds))
             begun.append(running[-1])
         if not running:
@@ -71,7 +71,7 @@ def schedule(
             each.left -= step / each.slowed(slower)
         for each in [each for each in running if each.left <= 1e-9]:
             running.remove(each)
-            room.end(need(each.job))
+            reserved.end(need(each.job))
             each.end = now
             ended.add(each.job.spec.digest)
 
@@ -96,14 +96,14 @@ def schedule_facts(
     settings: RunSettings,
     devices: Sequence[str],
     budget: float,
-    waiting: Collection[Waiting] = (),
+    waiting: Collection[WaitingRun] = (),
 ) -> dict[str, Any]:
     """For ``table --plan --budget``: one row for each run that would end within the budget, and what they give."""
     needs = settings.needs(records, devices, thrifty=True)
     reserve = 0.0 if settings.exclusive else reserved_seconds(todo, records, budget)
     made = schedule(todo, needs, settings.workers or 1, budget - reserve, devices[0], waiting)
     new = [each.job for each in made if each.job.seed == 0 and not each.job.pilot and not each.job.recorded]
-    first = {number for job in new for number in job.gives}
+    first = {number for job in new for number in job.counts_for}
     return {
         "runs": [
             {

@@ -52,12 +52,12 @@ def matching(cells: Sequence[Cell], patterns: str) -> list[Cell]:
 def _matches(pattern: str, cell: Cell, names: Collection[str]) -> bool:
     text = f"{cell.table}: {cell.label}".lower()
     exact = {cell.model, *(str(values.get("equation")) for values in cell.runs[0].datasets)}
-    return (" " in pattern and _begins(pattern, text)) or all(
-        word in exact if word in names else _begins(word, text) for word in pattern.split()
+    return (" " in pattern and _at_word_start(pattern, text)) or all(
+        word in exact if word in names else _at_word_start(word, text) for word in pattern.split()
     )
 
 
-def _begins(pattern: str, text: str) -> bool:
+def _at_word_start(pattern: str, text: str) -> bool:
     """Whether the pattern stands in the text at the beginning of a word."""
     return re.search(rf"(?<![a-z0-9]){re.escape(pattern)}", text) is not None
 

@@ -38,8 +38,8 @@ MEASURED_SHARES: Mapping[str, float] = {
 """Share of an H200 that a run of each model uses in such steps: the columns together / alone of `bench train`, the time
 per epoch and run of eight simultaneous runs over that of a run alone. (flow-fno has the layers of fno.)"""
 SHARES_IN_SPACE: Mapping[str, float] = {"ncde-fno": 1.0}
-"""The same in two and three space dimensions, for models that use other kernels there. A run of ncde-fno on nse of the
-core suite took 1.55 s per epoch alone, and 4.7 s beside another one and a run of gt or dlr-net."""
+"""The same in two and three space dimensions, for models that use other kernels there. One run of ncde-fno on nse of
+the core suite took 1.55 s per epoch alone, and 4.7 s while another one and a run of gt or dlr-net shared its GPU."""
 UNMEASURED_SHARE = 0.7  # share of models that were not measured
 FULL_LOAD = 2.5  # sum of shares up to which runs start on a GPU: more gain nothing, and all take longer
 SMALL_KERNELS = 0.45  # a run with a smaller share waits most of the time for small kernels to start
@@ -86,9 +86,9 @@ def loads(records: Records) -> dict[str, float]:
     are left out.
     """
     found: dict[str, float] = {}
-    for mine in _by_device(records.values()).values():
-        begin, end = np.array([interval for _, interval in mine]).T
-        shares = np.array([gpu_share(record) for record, _ in mine])
+    for on_this_device in _by_device(records.values()).values():
+        begin, end = np.array([interval for _, interval in on_this_device]).T
+        shares = np.array([gpu_share(record) for record, _ in on_this_device])
         moments = np.concatenate([begin, end])
         change = np.concatenate([shares, -shares])
         order = np.argsort(moments, kind="stable")
@@ -96,7 +96,7 @@ def loads(records: Records) -> dict[str, float]:
         total = np.concatenate([[0.0], np.cumsum(load[:-1] * np.diff(moments))])  # integral of the load
         length = np.maximum(end - begin, 1e-9)
         mean = (np.interp(end, moments, total) - np.interp(begin, moments, total)) / length
-        found |= {record.digest: float(value) for (record, _), value in zip(mine, mean, strict=True)}
+        found |= {record.digest: float(value) for (record, _), value in zip(on_this_device, mean, strict=True)}
     return found
 
 

@@ -15,7 +15,7 @@ from spdebench.campaign.one_run import FAILED
 from spdebench.campaign.rates import Rates
 from spdebench.campaign.request import Campaign, campaigns
 from spdebench.data.generation_status import UnfinishedDataset, unfinished_datasets
-from spdebench.engines import held
+from spdebench.engines import holder_of
 from spdebench.errors import UserError
 from spdebench.paper.base import AnySpec, Table
 from spdebench.paper.catalogue import table
@@ -86,7 +86,7 @@ def status(
     runs: str | Path = "runs",
     results: str | Path | None = None,
     data: str | Path = "data",
-    find: Callable[[str], Table] = table,
+    find_table: Callable[[str], Table] = table,
 ) -> CampaignStatus:
     """Read the folders; a missing folder counts as empty."""
     folder, known = Path(runs), store.known(results)
@@ -94,7 +94,7 @@ def status(
     tables: dict[str, dict[str, RunState]] = {}
     for campaign in campaigns(folder):
         rates = Rates(known, campaign.device)
-        for name, jobs in _jobs(campaign, known, folder, find).items():
+        for name, jobs in _jobs(campaign, known, folder, find_table).items():
             for job in jobs:
                 key = job.spec.name
                 if key not in seen:
@@ -107,9 +107,12 @@ def status(
     return CampaignStatus(states, [*(seen | others).values()], unfinished_datasets(Path(data)))
 
 
-def _jobs(campaign: Campaign, known: Records, runs: Path, find: Callable[[str], Table]) -> dict[str, list[plan.Job]]:
+def _jobs(
+    campaign: Campaign, known: Records, runs: Path, find_table: Callable[[str], Table]
+) -> dict[str, list[plan.Job]]:
+    """The jobs of the tables of a request, by the name of the table."""
     try:
-        cells = campaign.cells(find, known)
+        cells = campaign.cells(find_table, known)
     except UserError as error:  # it was written for tables that this version does not have
         place = runs / campaign.file_name
         raise UserError(f"{place}: {error}; remove the file, or load a table of your own by --with") from None
@@ -128,10 +131,11 @@ def _of_job(job: plan.Job, runs: Path, rates: Rates) -> RunState:
 
 
 def _unfinished(spec: AnySpec, folder: Path, seconds: float, rates: Rates) -> RunState:
+    """The state of a run without a record, from the lock, the log and the reason of failure in its folder."""
     log = read_log(folder / "log.jsonl")
     epochs = int(getattr(spec, "options", {}).get("epochs", 0))
     state = RunState(spec.name, "left", seconds, len(log), epochs)
-    if holder := held(folder):
+    if holder := holder_of(folder):
         taken = [float(line.get("seconds", 0.0)) for line in log]
         if taken:
             seconds = max(0.0, rates.epochs(spec) - len(log)) * sum(taken) / len(taken)
@@ -158,7 +162,7 @@ def _others(runs: Path, known: set[str], rates: Rates) -> dict[str, RunState]:
         try:
             run = open_run(folder)
             spec: RunSpec = run.spec
-            done = (run.finished or run.trained) and not held(folder)
+            done = (run.finished or run.trained) and not holder_of(folder)
             found[folder.name] = (
                 RunState(folder.name, "done") if done else _unfinished(spec, folder, rates.seconds(spec), rates)
             )

@@ -12,22 +12,22 @@ from typing import Any, TypeVar
 
 from spdebench.errors import UserError
 from spdebench.files import read_text
-from spdebench.records.codec import shown
+from spdebench.records.codec import short_text
 from spdebench.spec import loads
 
 T = TypeVar("T")
 
 
-def read_typed(path: Path, parse: Callable[[dict[str, Any]], T], what: str, help: str, most: int) -> T:
-    """What ``parse`` makes of the object in a file of at most ``most`` bytes: TOML if its name says so, else JSON.
+def read_typed(path: Path, parse: Callable[[dict[str, Any]], T], what: str, help: str, max_bytes: int) -> T:
+    """What ``parse`` makes of the object in a file of at most ``max_bytes`` bytes: TOML if its name says so, else JSON.
 
     ``what`` the file should be, and what would ``help``, are told if it is missing, damaged or refused by ``parse``.
     """
     try:
-        text = read_text(path, most)
+        text = read_text(path, max_bytes)
         values = tomllib.loads(text) if path.suffix == ".toml" else loads(text)
         if not isinstance(values, dict):
-            raise UserError(f"expected an object, got {shown(values)}")
+            raise UserError(f"expected an object, got {short_text(values)}")
         return parse(values)
     except FileNotFoundError:
         raise UserError(f"{path} is missing; {help}") from None
@@ -43,7 +43,7 @@ def without_version(values: dict[str, Any], version: int) -> dict[str, Any]:
     """The other fields of an object that states this version."""
     found = values.get("version")
     if type(found) is not int or found != version:
-        raise UserError(f"version must be {version}, got {shown(found)}")
+        raise UserError(f"version must be {version}, got {short_text(found)}")
     return {key: value for key, value in values.items() if key != "version"}
 
 

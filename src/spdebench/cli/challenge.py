@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from spdebench.cli.output import Device, Json, at_least_one, print_json, print_table, size
+from spdebench.cli.output import Device, Json, check_sample_count, print_json, print_table, size
 from spdebench.errors import UserError
 from spdebench.registry import command
 
@@ -29,7 +29,7 @@ def make(
     seed_file: SeedFile,
     out: Annotated[Path, typer.Option(help="New folder for the inputs and the manifest.")],
     only: Annotated[str, typer.Option(help="Only the problem with this name, or the problems of this row.")] = "",
-    n: Annotated[int, typer.Option("-n", callback=at_least_one, help="Number of inputs of each problem.")] = 200,
+    n: Annotated[int, typer.Option("-n", callback=check_sample_count, help="Number of inputs of each problem.")] = 200,
     seen: Annotated[
         list[int] | None,
         typer.Option(
@@ -145,7 +145,7 @@ def reproduce(
     _show(store_second_run(submission, second, read_secret(seed_file)), submission, as_json)
 
 
-def _show(found: Submission, folder: Path, as_json: bool) -> None:
+def _show(submission: Submission, folder: Path, as_json: bool) -> None:
     """Print the main score of each problem and seed of a submission."""
     rows = [
         {
@@ -159,10 +159,10 @@ def _show(found: Submission, folder: Path, as_json: bool) -> None:
             "hidden truth": scored.hidden,
             "reproduced": scored.reproduced,
         }
-        for scored in found.results
+        for scored in submission.results
     ]
     if as_json:
-        print_json({"submission": found.name, "results": rows})
+        print_json({"submission": submission.name, "results": rows})
         return
     print_table(rows)
     typer.echo(f"{folder / 'scores.json'}: all metrics with intervals")

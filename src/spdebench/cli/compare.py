@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from spdebench.cli.output import Json, KnownRecords, in_a_folder, print_json, print_table
+from spdebench.cli.output import Json, KnownRecords, check_file_option, print_json, print_table
 from spdebench.registry import command
 
 
@@ -17,7 +17,7 @@ def compare(
     metric: Annotated[str, typer.Option(help="The metric to test; it must have one value per sample.")] = "rel_l2",
     figure: Annotated[
         Path | None,
-        typer.Option("--figure", "--out", callback=in_a_folder, help="Also draw a figure: PNG, SVG or PDF."),
+        typer.Option("--figure", "--out", callback=check_file_option, help="Also draw a figure: PNG, SVG or PDF."),
     ] = None,
     results: KnownRecords = None,
     as_json: Json = False,

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from spdebench.cli.output import Device, Json, a_folder, in_a_folder, print_json, print_table, size
+from spdebench.cli.output import Device, Json, check_file_option, check_folder_option, print_json, print_table, size
 from spdebench.errors import Damaged, UserError, one_line
 from spdebench.files import write_text
 from spdebench.registry import changed_source, command
@@ -125,7 +125,7 @@ def _verification_text(ds: datasets.Dataset, result: Verification) -> str:
         verdict = "" if result.good else "DIFFERENT: "
         allowed = (
             "none is allowed with the versions and the device that made the file"
-            if result.same_make
+            if result.same_versions
             else f"{TOLERANCE:g} is allowed with other versions or another processor than made the file"
         )
         text += f"{verdict}{result.identical} to the bit, largest difference {result.largest:.1e} ({allowed})"
@@ -162,7 +162,7 @@ def card(
     if samples < 2:
         raise UserError(f"samples must be at least 2 for a standard error, got {samples}")
     if len(files) == 1:
-        in_a_folder(out)
+        check_file_option(out)
     torch.set_num_threads(1)
     opened = [datasets.open_dataset(file) for file in files]
     facts = [card_facts(each, samples, device) for each in opened]
@@ -181,7 +181,7 @@ def card(
 @app.command("import")
 def import_(
     source: Annotated[Path, typer.Argument(help="A file of the authors' published flat layout.")],
-    out: Annotated[Path, typer.Option(callback=a_folder, help="Folder for the native file.")] = Path("data"),
+    out: Annotated[Path, typer.Option(callback=check_folder_option, help="Folder for the native file.")] = Path("data"),
     variant: Annotated[str, typer.Option(help="auto, 1d, kdv, phi42 or ns.")] = "auto",
 ) -> None:
     """Convert a published flat Parquet file into a native one."""
@@ -194,7 +194,7 @@ def import_(
 @app.command()
 def export(
     file: File,
-    out: Annotated[Path, typer.Option(callback=a_folder, help="Folder for the flat file.")] = Path("data"),
+    out: Annotated[Path, typer.Option(callback=check_folder_option, help="Folder for the flat file.")] = Path("data"),
     name: Annotated[str | None, typer.Option(help="File name instead of {SPDE}-{task}-{J}-{n}.parquet.")] = None,
 ) -> None:
     """Write a dataset in the authors' published flat layout."""
@@ -210,7 +210,7 @@ def get(
     name: Annotated[str, typer.Argument(help="A file of the repository, with or without .parquet.")],
     repo: Repo = "",
     revision: Revision = "main",
-    out: Annotated[Path, typer.Option(callback=a_folder, help="Folder for the file.")] = Path("data"),
+    out: Annotated[Path, typer.Option(callback=check_folder_option, help="Folder for the file.")] = Path("data"),
 ) -> None:
     """Download a file from the hub and check it.
 
@@ -218,7 +218,7 @@ def get(
     """
     from spdebench.data import hub
 
-    path = hub.get(name, hub.Place(repo, revision), out)
+    path = hub.get(name, hub.Repository(repo, revision), out)
     typer.echo(f"{path} ({size(path.stat().st_size)}), checksum verified")
     verb = "info" if hub.is_native(path) else "import"
     typer.echo(f"next: {command(f'data {verb}', path)}")
@@ -261,7 +261,7 @@ def push(
         )
         typer.echo("\n".join(f"{path} ({size(path.stat().st_size)})" for path in written))
         return
-    place = hub.Place(repo, revision)
+    place = hub.Repository(repo, revision)
     typer.echo(
         publish.push(
             file, place, card=lambda ds: make_card(ds, samples), licence=licence, creator=creator, private=private

@@ -82,7 +82,9 @@ def evaluate(
         raise UserError("a prediction needs the dataset with the true u: --truth FILE")
     if run is not None or part:
         if no_t0 or floors:
-            raise UserError("--no-t0 and --floors cannot be combined with --run or --part")
+            raise UserError(
+                "--no-t0 and --floors are for a prediction of the whole file; leave them out, or --run and --part"
+            )
         _of_predicted_part(prediction, truth, open_run(run) if run else None, part, rows, chosen, as_json)
         return
     _of_prediction(prediction, truth, rows, chosen, no_t0, floors, as_json)

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from spdebench.cli.output import Device, Json, KnownRecords, in_a_folder, print_json, print_table
+from spdebench.cli.output import Device, Json, KnownRecords, check_file_option, print_json, print_table
 from spdebench.errors import UserError, unknown
 
 if TYPE_CHECKING:
-    from spdebench.findings import Finding, Found
+    from spdebench.findings import Finding, FindingResult
 
 
 def findings(
@@ -26,7 +26,8 @@ def findings(
     out: Annotated[
         Path | None,
         typer.Option(
-            callback=in_a_folder, help="Write the numbers into this page; without names only those that take seconds."
+            callback=check_file_option,
+            help="Write the numbers into this page; without names only those that take seconds.",
         ),
     ] = None,
     folder: KnownRecords = None,
@@ -72,12 +73,12 @@ def _refuse_file(chosen: list[Finding], out: Path | None, names: list[str] | Non
 
     able = [f.name for f in ordered() if f.on_file]
     if out is not None:
-        raise UserError("--out writes the numbers of the page, --data looks at a file: give one of them")
+        raise UserError("--out writes the page of all findings, --data computes one from a file; give one of the two")
     if not names:
         raise UserError(f"--data needs the name of a finding: {', '.join(able)}")
     for f in chosen:
         if f.on_file is None:
-            raise UserError(f"finding '{f.name}' does not look at files; those that do: {', '.join(able)}")
+            raise UserError(f"finding '{f.name}' computes nothing from a file; those that do: {', '.join(able)}")
 
 
 def _list(known: list[Finding], as_json: bool) -> None:
@@ -90,34 +91,39 @@ def _list(known: list[Finding], as_json: bool) -> None:
     typer.echo("\n'spdebench findings NAME' computes the numbers of one, 'spdebench findings --all' of all.")
 
 
-def _sentence(f: Finding, found: Found, data: Path | None) -> str:
+def _sentence(f: Finding, result: FindingResult, data: Path | None) -> str:
     text = f.on_file.sentence if data is not None and f.on_file else f.sentence
-    return text.format(**found.numbers)
+    return text.format(**result.numbers)
 
 
-def _as_json(f: Finding, found: Found, data: Path | None) -> dict[str, Any]:
+def _as_json(f: Finding, result: FindingResult, data: Path | None) -> dict[str, Any]:
     """A finding and its numbers as an object for ``--json``."""
-    facts = {"name": f.name, "finding": f.title, "sentence": _sentence(f, found, data), "numbers": dict(found.numbers)}
-    rows = {"rows": [dict(row) for row in found.rows], "computed": f.formula(on_file=data is not None)}
-    return facts | rows | ({} if data is not None else {"follows": f.follows.format(**found.numbers)})
+    facts = {
+        "name": f.name,
+        "finding": f.title,
+        "sentence": _sentence(f, result, data),
+        "numbers": dict(result.numbers),
+    }
+    rows = {"rows": [dict(row) for row in result.rows], "computed": f.formula(on_file=data is not None)}
+    return facts | rows | ({} if data is not None else {"follows": f.follows.format(**result.numbers)})
 
 
-def _print(f: Finding, found: Found, data: Path | None) -> None:
+def _print(f: Finding, result: FindingResult, data: Path | None) -> None:
     """Print title, sentence, table and consequence of a finding."""
     typer.echo(f"{f.title}\n")
-    typer.echo(textwrap.fill(_sentence(f, found, data), 100) + "\n")
-    if found.rows:
-        print_table(found.rows)
+    typer.echo(textwrap.fill(_sentence(f, result, data), 100) + "\n")
+    if result.rows:
+        print_table(result.rows)
         typer.echo("")
     if data is None:
-        typer.echo(textwrap.fill(f"What follows: {f.follows.format(**found.numbers)}", 100) + "\n")
+        typer.echo(textwrap.fill(f"What follows: {f.follows.format(**result.numbers)}", 100) + "\n")
 
 
-def _write(found: dict[str, Found], out: Path) -> None:
+def _write(results: dict[str, FindingResult], out: Path) -> None:
     """Write the computed findings into a page; its other sections stay."""
     from spdebench.files import user_text, write_text
     from spdebench.findings.page import page
 
     old = user_text(out) if out.is_file() else ""
-    write_text(out, page(found, old))
+    write_text(out, page(results, old))
     typer.echo(f"{out}")

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from spdebench import spec
-from spdebench.cli.output import Engine, Force, Json, SpecFields, a_folder, duration, print_json, size
+from spdebench.cli.output import Engine, Force, Json, SpecFields, check_folder_option, duration, print_json, size
 from spdebench.progress import Progress
 from spdebench.registry import command
 
@@ -22,7 +22,7 @@ def generate(
     overrides: SpecFields = None,
     n: Annotated[int, typer.Option("-n", help="Number of samples.")] = 1200,
     seed: Annotated[int, typer.Option(help="Seed of the noise and of the initial data.")] = 0,
-    out: Annotated[Path, typer.Option(callback=a_folder, help="Folder for the file.")] = Path("data"),
+    out: Annotated[Path, typer.Option(callback=check_folder_option, help="Folder for the file.")] = Path("data"),
     chunk: Annotated[
         int,
         typer.Option(
@@ -79,7 +79,7 @@ def generate(
     if missing:
         check_disk(missing, out)
     if dry_run:
-        _say_estimates(dict(zip(paths, files, strict=True)), workers or 1, device, as_json)
+        _print_estimates(dict(zip(paths, files, strict=True)), workers or 1, device, as_json)
         return
     if not as_json and missing:
         what = f"{chosen.title}, {chosen.edition} edition, J={chosen.truncation}"
@@ -117,7 +117,7 @@ def generate(
     typer.echo(f"next: {command('data verify', paths[0])}")
 
 
-def _say_estimates(files: dict[Path, data.DatasetSpec], workers: int, device: str, as_json: bool) -> None:
+def _print_estimates(files: dict[Path, data.DatasetSpec], workers: int, device: str, as_json: bool) -> None:
     """Print the size and the time of making the file of samples, and of the file of members if there is one."""
     from spdebench.data.checks import disk_bytes, estimate
 

@@ -35,8 +35,8 @@ def push(
     check_licence(licence)
     opened = open_run(run)
     if share.is_on_hub(target):
-        place = share.place_of(target)
-        typer.echo(share.push(opened, place, lambda r: model_card(r, licence, target), private))
+        repository = share.repository_of(target)
+        typer.echo(share.push(opened, repository, lambda r: model_card(r, licence, target), private))
         return
     out = Path(target)
     if out.suffix == ".safetensors":
@@ -58,7 +58,7 @@ def get(
     """Download a trained model and check it; no code of the model is run. Needs the extra hub."""
     from spdebench.training import share
 
-    run = share.get(share.place_of(source), out)
+    run = share.get(share.repository_of(source), out)
     score = run.record.scores.get("rel_l2")
     said = f", rel_l2 {score.value:.4g} on the test part" if score else ""
     typer.echo(f"{run.path}: {run.spec.model} for {run.spec.equation}, {run.record.parameters or 0:,} parameters{said}")

@@ -13,7 +13,7 @@ from spdebench.display import TableRows, aligned
 from spdebench.errors import UserError
 
 
-def of_this_machine(device: str) -> str:
+def check_device_option(device: str) -> str:
     """Check that this machine has the device; used as the callback of an option, so that it is checked first."""
     if device != "cpu":
         from spdebench.data.checks import check_device  # slow to import
@@ -23,7 +23,7 @@ def of_this_machine(device: str) -> str:
 
 
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON document instead of text.")]
-Device = Annotated[str, typer.Option("--device", callback=of_this_machine, help="cpu or cuda.")]
+Device = Annotated[str, typer.Option("--device", callback=check_device_option, help="cpu or cuda.")]
 Engine = Annotated[
     str, typer.Option("--engine", help="local, or ray (the cluster at RAY_ADDRESS, or a new one on this machine).")
 ]
@@ -51,21 +51,21 @@ SpecFields = Annotated[
 ]
 
 
-def at_least_one(n: int | None) -> int | None:
+def check_sample_count(n: int | None) -> int | None:
     """Check the value of ``-n``; used as the callback of an option."""
     if n is not None and n < 1:
         raise UserError(f"-n must be at least 1, got {n}")
     return n
 
 
-def in_a_folder(file: Path | None) -> Path | None:
+def check_file_option(file: Path | None) -> Path | None:
     """Check that the folder of a file to be written exists; used as the callback of an option."""
     if file is not None and not file.parent.exists():
         raise UserError(f"no such folder: {file.parent}; make it first, or write {file.name} into another")
     return file
 
 
-def a_folder(out: Path) -> Path:
+def check_folder_option(out: Path) -> Path:
     """Check that a folder for data is not named like a file; used as the callback of an option."""
     if out.suffix == ".parquet" and not out.is_dir():
         raise UserError(f"--out is a folder, which gets a file with a name of its own; got the name of a file: {out}")

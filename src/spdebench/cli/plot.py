@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from spdebench import spec
-from spdebench.cli.output import KnownRecords, SpecFields, at_least_one, in_a_folder, print_table, size
+from spdebench.cli.output import KnownRecords, SpecFields, check_file_option, check_sample_count, print_table, size
 from spdebench.errors import UserError, unknown
 from spdebench.registry import command
 
@@ -30,13 +30,14 @@ def plot(
     out: Annotated[
         Path | None,
         typer.Option(
-            callback=in_a_folder, help="PNG, SVG, PDF (animation: PNG, GIF); by default KIND-TARGET.png in this folder."
+            callback=check_file_option,
+            help="PNG, SVG, PDF (animation: PNG, GIF); by default KIND-TARGET.png in this folder.",
         ),
     ] = None,
     n: Annotated[
         int | None,
         typer.Option(
-            "-n", callback=at_least_one, help="Number of samples of a study (each study has its own default)."
+            "-n", callback=check_sample_count, help="Number of samples of a study (each study has its own default)."
         ),
     ] = None,
     seed: Annotated[int | None, typer.Option(help="Seed of a study or animation; by default 0.")] = None,

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from spdebench.cli.output import ChosenPart, Device, Json, in_a_folder, print_json, size
+from spdebench.cli.output import ChosenPart, Device, Json, check_file_option, print_json, size
 from spdebench.errors import UserError
 from spdebench.files import replacing
 from spdebench.registry import command
@@ -17,7 +17,8 @@ def predict(
     run: Annotated[Path, typer.Argument(help="A run's folder.")],
     data: Annotated[Path, typer.Argument(help="A dataset with initial data and noise.")],
     out: Annotated[
-        Path, typer.Option(callback=in_a_folder, help="The file for u, .npy (N T X..), or (N m T X..) with --members.")
+        Path,
+        typer.Option(callback=check_file_option, help="The file for u, .npy (N T X..), or (N m T X..) with --members."),
     ] = Path("prediction.npy"),
     part: ChosenPart = "",
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace an existing file.")] = False,

@@ -16,8 +16,8 @@ from spdebench.progress import Progress
 from spdebench.registry import command
 
 if TYPE_CHECKING:
-    from spdebench.campaign.one_run import RunOutcome
     from spdebench.campaign.reproduce import Reproduction
+    from spdebench.campaign.unit import RunOutcome
     from spdebench.paper.base import Edition
 
 
@@ -45,10 +45,10 @@ def reproduce(
     from spdebench.campaign import plan
     from spdebench.campaign.deadline import budget_seconds
     from spdebench.campaign.needs import RunSettings
-    from spdebench.campaign.one_run import Places
     from spdebench.campaign.reproduce import compare_records
     from spdebench.campaign.run import fill_missing
     from spdebench.campaign.selection import cells_of
+    from spdebench.campaign.unit import Places
     from spdebench.data.checks import check_where
     from spdebench.paper.base import EDITIONS
     from spdebench.paper.catalogue import TABLES
@@ -66,7 +66,7 @@ def reproduce(
     chosen = list(TABLES) if name == "all" else [find(name)]
     known = store.known(results)
     places = Places(str(data), str(out / "runs"), str(out / "results"), devices)
-    todo = plan.jobs(cells_of(chosen, seeds, which, only, known), known, places.runs, devices[0], again=True)
+    todo = plan.jobs(cells_of(chosen, seeds, which, only, known), known, places.runs, devices[0], remake=True)
     if not todo:
         raise UserError(f"no run of {name} has a record; {command(f'table {name} --plan')} shows what is missing")
     settings = RunSettings(jobs, progress=sys.stderr.isatty() and not as_json).for_devices(devices, os.cpu_count())
@@ -92,7 +92,12 @@ def reproduce(
                 typer.echo(f"{bar.done}/{len(todo)} {outcome.name}  {text}  {duration(outcome.seconds)}")
 
         outcomes = fill_missing(
-            todo, places, settings, budget=budget_seconds(budget) if budget else None, report=report, begin=announce
+            todo,
+            places,
+            settings,
+            budget=budget_seconds(budget) if budget else None,
+            report=report,
+            before_first_run=announce,
         )
     failed = {o.name: o.message for o in outcomes if o.state in ("failed", "unrecorded")}
     verdicts = Counter(each.verdict for each in found)
@@ -116,7 +121,7 @@ def _row(compared: Reproduction) -> dict[str, Any]:
         "part": compared.part,
         "metric": compared.metric,
         "recorded": compared.recorded,
-        "again": compared.again,
+        "again": compared.reproduced,
         "difference": compared.difference,
         "verdict": compared.verdict,
         "recorded at": (compared.commit or "-")[:8],

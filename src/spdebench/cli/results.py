@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from spdebench.cli.output import KnownRecords, in_a_folder
+from spdebench.cli.output import KnownRecords, check_file_option
 from spdebench.errors import UserError
 from spdebench.files import write_text
 
@@ -15,10 +15,11 @@ from spdebench.files import write_text
 def results(
     folder: KnownRecords = None,
     out: Annotated[
-        Path | None, typer.Option(callback=in_a_folder, help="Markdown file to write; by default the page is printed.")
+        Path | None,
+        typer.Option(callback=check_file_option, help="Markdown file to write; by default the page is printed."),
     ] = None,
     csv: Annotated[
-        Path | None, typer.Option(callback=in_a_folder, help="CSV file to write, one line per number.")
+        Path | None, typer.Option(callback=check_file_option, help="CSV file to write, one line per number.")
     ] = None,
     readme: Annotated[
         Path | None, typer.Option(help="A README whose generated parts (between marks) are replaced.")
@@ -39,7 +40,7 @@ def results(
         )
     text = page(known)
     if readme is not None:
-        typer.echo("\n".join(map(str, headline.write(known, readme))))
+        typer.echo("\n".join(map(str, headline.write_pages(known, readme))))
     if csv is not None:
         write_text(csv, numbers_csv(known))
         typer.echo(f"{csv}")

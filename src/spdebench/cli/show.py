@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from spdebench import spec
-from spdebench.cli.output import Json, SpecFields, in_a_folder, print_json, print_table, size
+from spdebench.cli.output import Json, SpecFields, check_file_option, print_json, print_table, size
 from spdebench.errors import UnknownName, UserError, unknown
 from spdebench.registry import command
 
@@ -74,7 +74,7 @@ def show(
     out: Annotated[
         Path | None,
         typer.Option(
-            callback=in_a_folder, help="For a run of the model step: draw its coefficients as PNG, SVG or PDF."
+            callback=check_file_option, help="For a run of the model step: draw its coefficients as PNG, SVG or PDF."
         ),
     ] = None,
     as_json: Json = False,

@@ -80,15 +80,15 @@ def suite(
     typer.echo(f"next: {command(f'suite {name} --generate')}")
 
 
-def _verify(found: list[Checked], as_json: bool) -> None:
+def _verify(datasets: list[Checked], as_json: bool) -> None:
     """Print the state of all datasets of a suite; the exit code is 1 if one is not good."""
-    bad = [each for each in found if not each.good]
+    bad = [each for each in datasets if not each.good]
     if as_json:
-        print_json([{"dataset": c.label, "file": str(c.path), "good": c.good, "error": c.error} for c in found])
+        print_json([{"dataset": c.label, "file": str(c.path), "good": c.good, "error": c.error} for c in datasets])
     else:
-        for each in found:
+        for each in datasets:
             state = "good" if each.good else each.error or "differs from what its seed gives"
             typer.echo(f"{each.label}: {state}")
-        typer.echo(f"{len(found) - len(bad)} of {len(found)} datasets are good")
+        typer.echo(f"{len(datasets) - len(bad)} of {len(datasets)} datasets are good")
     if bad:
         raise typer.Exit(1)

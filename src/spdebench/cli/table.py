@@ -8,11 +8,11 @@ import sys
 from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from spdebench.cli.output import Engine, Force, Json, KnownRecords, duration, print_json, print_table, size
+from spdebench.cli.output import Engine, Force, Json, KnownRecords, duration, print_json, print_table
 from spdebench.engines import check_engine
 from spdebench.errors import UserError, unknown
 from spdebench.progress import Progress
@@ -21,10 +21,11 @@ from spdebench.registry import command
 if TYPE_CHECKING:
     from spdebench.campaign import plan
     from spdebench.campaign.needs import Needs, RunSettings
-    from spdebench.campaign.one_run import Places, RunOutcome
     from spdebench.campaign.request import Campaign
+    from spdebench.campaign.unit import Places, RunOutcome
     from spdebench.paper.base import Edition, Table
     from spdebench.records import Records
+from spdebench.cli.plan_text import print_plan
 
 LONG = 24 * 3600.0  # if the missing runs take longer than this (in seconds), the plan also suggests smaller requests
 
@@ -79,10 +80,10 @@ def table(
     from spdebench.campaign import plan
     from spdebench.campaign.deadline import budget_seconds
     from spdebench.campaign.needs import RunSettings
-    from spdebench.campaign.one_run import Places
     from spdebench.campaign.request import Campaign
     from spdebench.campaign.schedule import schedule_facts
     from spdebench.campaign.selection import cells_of
+    from spdebench.campaign.unit import Places
     from spdebench.data.checks import check_where, device_kind
     from spdebench.paper.catalogue import TABLES
     from spdebench.paper.catalogue import table as find
@@ -125,7 +126,7 @@ def table(
             print_json(facts | {"published": published})
         else:
             left = [each for each in jobs_left if each.status != "done"]
-            _say_plan(facts, data, needs.total_seconds(left, devices, settings.workers or 1), settings.at_once_text)
+            print_plan(facts, data, needs.total_seconds(left, devices, settings.workers or 1), settings.at_once_text)
         return
     places = Places(str(data), str(runs), str(results or store.FOLDER), devices)
     names = tuple(each.name for each in chosen)
@@ -155,9 +156,9 @@ def _check(
     if plan_only and run:
         raise UserError("--plan and --run cannot be combined; look at --plan first, then type --run")
     if budget and not run and not plan_only:
-        raise UserError("--budget goes with --run or --plan")
+        raise UserError("--budget limits the runs of --run, or of the plan of --plan; add one of these")
     if portable is not None and not run:
-        raise UserError("--portable goes with --run")
+        raise UserError("--portable is the folder to which --run exports; add --run")
     if jobs is not None and jobs < 1:
         raise UserError(f"--jobs must be at least 1, got {jobs}")
     if format not in FORMATS:
@@ -170,7 +171,7 @@ def _check_engine(run: bool, plan_only: bool, engine: str, per_gpu: int, device:
     """Raise an error if the options on engine and GPU do not fit the command."""
     check_engine(engine)
     if not run and not plan_only and (engine != "local" or per_gpu):
-        raise UserError("--engine and --per-gpu go with --run or --plan")
+        raise UserError("--engine and --per-gpu say how --run makes runs, and --plan plans them; add one of these")
     if per_gpu < 0 or (per_gpu and not device.startswith("cuda")):
         raise UserError(
             f"--per-gpu is a number of runs that share a GPU, with --device cuda; got {per_gpu} on {device}"
@@ -198,49 +199,6 @@ def _show(
         if format == "csv" and k:
             out = out.split("\n", 1)[1]  # one header for all
         typer.echo(out, nl=format != "csv" and k + 1 < len(filled))
-
-
-def _say_plan(facts: dict[str, Any], data: Path, total: float, at_once: str) -> None:
-    """Print the plan: runs that are done and missing, their time, and advice if it is long."""
-    rows = [*facts["tables"], facts["total"]]
-    print_table([{k: v for k, v in row.items() if k != "seconds"} | {"time": duration(row["seconds"])} for row in rows])
-    if len(facts["tables"]) > 1:
-        typer.echo("a run that two tables share counts in both, and once in the total")
-    if waiting := facts["total"]["waiting"]:
-        typer.echo(f"{waiting} runs wait for pilots, which choose their learning rate")
-    if again := facts["made_again"]:
-        lacking = ", ".join(dict.fromkeys(name for names in again.values() for name in names))
-        typer.echo(
-            f"recorded runs that are made again: {len(again)}, because their records lack {lacking} and the folders "
-            "of these runs are not here"
-        )
-    if missing := len(facts["datasets"]["missing"]):
-        typer.echo(
-            f"{missing} datasets must be generated first, about {size(facts['datasets']['bytes'])} in the folder {data}"
-        )
-    if left := facts["total"]["seconds"]:
-        aside = f" ({duration(total)} with {at_once})" if at_once else ""
-        typer.echo(f"about {duration(left)} are left{aside}; next: the same command with --run instead of --plan")
-    if facts.get("shorter"):
-        typer.echo("too long for this machine? The same command with")
-        where = {"--device cuda": " on an NVIDIA H200"}
-        for option, seconds in facts["shorter"].items():
-            typer.echo(f"  {option:<24} takes about {duration(seconds)}{where.get(option, '')}")
-        typer.echo(f"  {'--run --budget 1h':<24} works for an hour; repeated, it continues")
-        typer.echo(f"or train one small model: {command('train fno DATA width=8 layers=2 epochs=3')}")
-    if "schedule" in facts:
-        _say_schedule(facts["schedule"])
-
-
-def _say_schedule(planned: dict[str, Any]) -> None:
-    """Print the runs that fit into a budget, in the order in which they start."""
-    times = ("starts at", "takes")
-    print_table([{k: duration(v) if k in times else v for k, v in row.items()} for row in planned["runs"]])
-    typer.echo(
-        f"within the budget{f', with {together}' if (together := planned['together']) else ''}, "
-        f"{len(planned['runs'])} runs would end: "
-        f"{planned['published']} published numbers and {planned['rows']} rows of leaderboards that have no run yet"
-    )
 
 
 def _run(
@@ -291,7 +249,7 @@ def _run(
             campaign=campaign,
             portable=portable,
             after_pilots=after_pilots,
-            begin=announce,
+            before_first_run=announce,
         )
     if as_json:
         print_json({"outcomes": [{"name": o.name, "state": o.state, "message": o.message} for o in outcomes]})

@@ -54,7 +54,7 @@ class Layout:
     eps: bool = False
 
     @property
-    def house(self) -> str:
+    def package_axes(self) -> str:
         """The axes in the order of this package: time first."""
         return "T" + self.axes.replace("T", "")
 
@@ -64,15 +64,15 @@ class Layout:
 
     def to_file(self, array: np.ndarray) -> np.ndarray:
         """An array (N, T, X, ..) with its axes in the order of the file."""
-        return array.transpose(0, *(1 + self.house.index(a) for a in self.axes))
+        return array.transpose(0, *(1 + self.package_axes.index(a) for a in self.axes))
 
-    def to_house(self, array: np.ndarray) -> np.ndarray:
+    def to_package_axes(self, array: np.ndarray) -> np.ndarray:
         """An array of the file with its axes in the order (N, T, X, ..)."""
-        return array.transpose(0, *(1 + self.axes.index(a) for a in self.house))
+        return array.transpose(0, *(1 + self.axes.index(a) for a in self.package_axes))
 
     def trim(self, array: np.ndarray, axis: str) -> np.ndarray:
         """An array (N, T, X, ..) without its last entry along the padded ``axis``; unchanged if that is empty."""
-        keep = [slice(None), *(slice(None, -1 if a == axis else None) for a in self.house)]
+        keep = [slice(None), *(slice(None, -1 if a == axis else None) for a in self.package_axes)]
         return array[tuple(keep)]
 
 
@@ -131,13 +131,15 @@ def _table(
             raise UserError(
                 f"{name} has the shape {array.shape}, which does not fit the other array in layout '{layout.variant}'"
             )
-    sizes = dict(zip(layout.house, shape[1:], strict=True))
+    sizes = dict(zip(layout.package_axes, shape[1:], strict=True))
     ordered = (shape[0], *(sizes[a] for a in layout.axes))
     values = {"W": _padded(w, shape), "sol": _padded(sol, shape)}
     columns = {name: layout.to_file(array).reshape(-1) for name, array in values.items()}
     for axis in layout.coordinates:
         if len(coordinates[axis]) != sizes[axis]:
-            raise UserError(f"{len(coordinates[axis])} coordinates {axis} for {sizes[axis]} points")
+            raise UserError(
+                f"flat file: axis {axis} has {sizes[axis]} points, got {len(coordinates[axis])} coordinates for it"
+            )
         along = [-1 if a == axis else 1 for a in layout.axes]
         columns[axis] = np.broadcast_to(np.reshape(coordinates[axis], along), ordered).reshape(-1)
     if layout.eps:
@@ -207,7 +209,7 @@ class Source:
     def coordinates(self, layout: Layout) -> dict[str, np.ndarray]:
         """Distinct values of each coordinate column that is there, NaN left out, in the order they appear."""
         self.require(*layout.coordinates)
-        return {axis: self._distinct(axis) for axis in layout.house if axis in self.columns}
+        return {axis: self._distinct(axis) for axis in layout.package_axes if axis in self.columns}
 
     def _distinct(self, axis: str) -> np.ndarray:
         """The distinct finite values of a coordinate column; they must increase in equal steps."""
@@ -236,7 +238,7 @@ class Source:
                 f"{self.path}: {self.rows} rows are not a multiple of {text}; the file is truncated or lacks "
                 "coordinates"
             )
-        if absent := [axis for axis in layout.house if axis not in sizes]:
+        if absent := [axis for axis in layout.package_axes if axis not in sizes]:
             sizes |= dict.fromkeys(absent, self._side(self.rows // known))
         if math.prod(sizes.values()) > MOST_VALUES:
             raise UserError(f"{self.path}: a sample of {sizes} has more than {MOST_VALUES} values")
@@ -282,10 +284,10 @@ class Source:
                         buffer[filled : filled + count] = part.to_numpy(zero_copy_only=False)
                     taken, filled = taken + count, filled + count
                     if filled == whole:
-                        yield tuple(layout.to_house(b.reshape(-1, *shape)) for b in buffers.values())
+                        yield tuple(layout.to_package_axes(b.reshape(-1, *shape)) for b in buffers.values())
                         filled = 0
         if filled:
-            yield tuple(layout.to_house(b[:filled].reshape(-1, *shape)) for b in buffers.values())
+            yield tuple(layout.to_package_axes(b[:filled].reshape(-1, *shape)) for b in buffers.values())
 
 
 def guess_tags(stem: str) -> dict[str, Any]:

@@ -30,7 +30,7 @@ from spdebench.data.identity import DatasetSpec, from_json
 from spdebench.data.rows import solved_rows
 from spdebench.data.store import open_dataset
 from spdebench.data.writer import Writer
-from spdebench.engines import Need, check_workers, held, locked, run
+from spdebench.engines import Need, check_workers, holder_of, locked, run
 from spdebench.equations import Equation, as_equation
 from spdebench.errors import Damaged, NoiseWarning, UserError
 from spdebench.files import replacing, set_aside
@@ -142,7 +142,7 @@ def _is_complete(path: Path, repair: bool = False) -> bool:
 
 def _remove_parts(parts: Path) -> None:
     """Remove the chunks of a complete file, which remain if a process was killed just before it could remove them."""
-    if parts.exists() and not held(parts):
+    if parts.exists() and not holder_of(parts):
         with suppress(UserError), locked(parts, quiet=True):  # chunks in a folder that cannot be written stay there
             shutil.rmtree(parts, ignore_errors=True)
 

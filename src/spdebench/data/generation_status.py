@@ -18,7 +18,7 @@ from types import TracebackType
 from typing import Any
 
 from spdebench.data.identity import from_json
-from spdebench.engines import held
+from spdebench.engines import holder_of
 from spdebench.errors import UserError
 from spdebench.files import read_text, write_text
 from spdebench.spec import loads
@@ -83,7 +83,7 @@ def read_status(parts: Path) -> UnfinishedDataset | None:
         return None
     rate, left = _read(parts / "rate.json"), identity.chunks - done
     seconds, chunks = (_number(rate.get(key)) for key in ("seconds", "chunks"))
-    holder = held(parts)
+    holder = holder_of(parts)
     return UnfinishedDataset(
         name=identity.file_name,
         done=done,

@@ -44,7 +44,7 @@ def _hub() -> Any:
 
 
 @dataclass(frozen=True)
-class Place:
+class Repository:
     """A repository ``repo`` (OWNER/NAME) at a ``revision``.
 
     ``endpoint`` and ``token`` are by default those of the library (HF_ENDPOINT, HF_TOKEN).
@@ -74,7 +74,7 @@ class Place:
 
 
 @dataclass(frozen=True)
-class Remote:
+class RemoteFile:
     """A file of a repository; ``checksum`` is SHA-256, or for small files that are not in LFS git's own SHA-1."""
 
     path: str
@@ -95,17 +95,17 @@ class Remote:
 
 
 # --- listing ------------------------------------------------------------------------------------------------------
-def files(place: Place) -> tuple[str, list[Remote]]:
+def files(repository: Repository) -> tuple[str, list[RemoteFile]]:
     """The commit of the repository's revision, and the files in it."""
-    api = place.api
-    with _plain_errors(place):
-        commit = api.repo_info(place.repo, repo_type=place.kind, revision=place.revision).sha
-        tree = list(api.list_repo_tree(place.repo, repo_type=place.kind, revision=commit, recursive=True))
+    api = repository.api
+    with _plain_errors(repository):
+        commit = api.repo_info(repository.repo, repo_type=repository.kind, revision=repository.revision).sha
+        tree = list(api.list_repo_tree(repository.repo, repo_type=repository.kind, revision=commit, recursive=True))
     found = [entry for entry in tree if hasattr(entry, "blob_id")]
-    return commit, [Remote(f.path, int(f.size), f.lfs.sha256 if f.lfs else f.blob_id, bool(f.lfs)) for f in found]
+    return commit, [RemoteFile(f.path, int(f.size), f.lfs.sha256 if f.lfs else f.blob_id, bool(f.lfs)) for f in found]
 
 
-def choose(name: str, known: list[Remote], place: Place) -> Remote:
+def choose(name: str, known: list[RemoteFile], repository: Repository) -> RemoteFile:
     """The file with this path, this name, or this name without ``.parquet``."""
     data = [f for f in known if f.path.endswith(".parquet")]
     for called in (
@@ -117,38 +117,40 @@ def choose(name: str, known: list[Remote], place: Place) -> Remote:
         if len(fits) == 1:
             return fits[0]
         if fits:
-            raise UserError(f"'{name}' is several files of {place.repo}: {', '.join(f.path for f in fits)}")
+            raise UserError(f"'{name}' is several files of {repository.repo}: {', '.join(f.path for f in fits)}")
     if not data:
-        raise UserError(f"{place.repo} has no Parquet files")
-    raise UserError(f"{place.repo} has no file '{name}'{did_you_mean(name, [f.name for f in data])}")
+        raise UserError(f"{repository.repo} has no Parquet files")
+    raise UserError(f"{repository.repo} has no file '{name}'{did_you_mean(name, [f.name for f in data])}")
 
 
 # --- get ----------------------------------------------------------------------------------------------------------
-def get(name: str, place: Place, out: str | os.PathLike[str] = "data") -> Path:
+def get(name: str, repository: Repository, out: str | os.PathLike[str] = "data") -> Path:
     """Download a file into the folder ``out`` and return its path; an existing file is compared and kept."""
-    commit, known = files(place)
-    remote = choose(name, known, place)
-    return fetch(remote, commit, place, Path(out) / plain_name(remote.name, f"the file in {place.repo}"))
+    commit, known = files(repository)
+    remote = choose(name, known, repository)
+    return fetch(remote, commit, repository, Path(out) / plain_name(remote.name, f"the file in {repository.repo}"))
 
 
-def fetch(remote: Remote, commit: str, place: Place, target: Path) -> Path:
+def fetch(remote: RemoteFile, commit: str, repository: Repository, target: Path) -> Path:
     """Download one file of a commit to the path ``target``; an existing file is compared and kept."""
     if target.exists():
         if target.stat().st_size == remote.size and remote.matches(target):
             return target
-        raise UserError(f"{target} already exists and differs from that of {place.repo}; move it, or use another --out")
+        raise UserError(
+            f"{target} already exists and differs from that of {repository.repo}; move it, or use another --out"
+        )
     check_folder(target.parent)
     parts = target.with_name(f".{target.name}.download")
     part = parts / plain_name(remote.checksum, "a checksum")
     _check_disk(remote, part)
     with locked(parts):
         if not target.exists():  # otherwise another process has downloaded it
-            _fetch(place, commit, remote, part)
+            _fetch(repository, commit, remote, part)
             if not remote.matches(part):
                 shutil.rmtree(parts, ignore_errors=True)
-                line = f"{remote.path} does not match its checksum in {place.repo}; type the same command again"
+                line = f"{remote.path} does not match its checksum in {repository.repo}; type the same command again"
                 raise UserError(line)
-            with _plain_errors(place, remote.path):
+            with _plain_errors(repository, remote.path):
                 sync_file(part)
                 put_in_place(part, target)
         shutil.rmtree(parts, ignore_errors=True)
@@ -164,21 +166,23 @@ def is_native(path: Path) -> bool:
     return True
 
 
-def _check_disk(remote: Remote, part: Path) -> None:
+def _check_disk(remote: RemoteFile, part: Path) -> None:
     """Raise an error if the disk has too little room for what is still to be downloaded."""
     have = part.stat().st_size if part.is_file() else 0
     check_free_disk(remote.size - have, part.parent.parent, remote.name, "make room or use another --out")
 
 
-def _fetch(place: Place, commit: str, remote: Remote, part: Path) -> None:
+def _fetch(repository: Repository, commit: str, remote: RemoteFile, part: Path) -> None:
     """Download what ``part`` does not have yet."""
     hub = _hub()
     from huggingface_hub.file_download import http_get
 
-    url = hub.hf_hub_url(place.repo, remote.path, repo_type=place.kind, revision=commit, endpoint=place.endpoint)
-    with _plain_errors(place, remote.path), part.open("ab") as file:
-        known = hub.get_hf_file_metadata(url, token=place.token, endpoint=place.endpoint)
-        headers = hub.utils.build_hf_headers(token=place.token)
+    url = hub.hf_hub_url(
+        repository.repo, remote.path, repo_type=repository.kind, revision=commit, endpoint=repository.endpoint
+    )
+    with _plain_errors(repository, remote.path), part.open("ab") as file:
+        known = hub.get_hf_file_metadata(url, token=repository.token, endpoint=repository.endpoint)
+        headers = hub.utils.build_hf_headers(token=repository.token)
         if urlparse(known.location).netloc != urlparse(url).netloc:  # a server elsewhere must not get the token
             headers.pop("authorization", None)
         have = file.tell()
@@ -211,49 +215,49 @@ class _Counted:
 
 
 # --- upload -------------------------------------------------------------------------------------------------------
-def prepare(place: Place, private: bool = False) -> tuple[str, list[Remote]]:
+def prepare(repository: Repository, private: bool = False) -> tuple[str, list[RemoteFile]]:
     """The commit and the files of a repository that will be written to; it is created if it does not exist."""
-    with _plain_errors(place, writing=True):
-        place.api.create_repo(place.repo, repo_type=place.kind, private=private, exist_ok=True)
-        return files(place)
+    with _plain_errors(repository, writing=True):
+        repository.api.create_repo(repository.repo, repo_type=repository.kind, private=private, exist_ok=True)
+        return files(repository)
 
 
-def upload(place: Place, content: Mapping[str, Path], message: str) -> str:
+def upload(repository: Repository, content: Mapping[str, Path], message: str) -> str:
     """Upload files in one commit and return its address."""
     add = _hub().CommitOperationAdd
-    with _plain_errors(place, writing=True):
+    with _plain_errors(repository, writing=True):
         operations = [add(name, path) for name, path in content.items()]
-        done = place.api.create_commit(
-            place.repo, operations, commit_message=message, repo_type=place.kind, revision=place.revision
+        done = repository.api.create_commit(
+            repository.repo, operations, commit_message=message, repo_type=repository.kind, revision=repository.revision
         )
     return str(done.commit_url)
 
 
-def read_small(name: str, commit: str, known: list[Remote], place: Place) -> bytes | None:
+def read_small(name: str, commit: str, known: list[RemoteFile], repository: Repository) -> bytes | None:
     """The content of a small file of the repository, such as its README; None if it is not there."""
     found = next((f for f in known if f.path == name), None)
     if found is None:
         return None
     if found.size > MOST_JSON:
-        raise UserError(f"{name} of {place.repo} has {found.size} bytes, more than {MOST_JSON}; remove it there")
+        raise UserError(f"{name} of {repository.repo} has {found.size} bytes, more than {MOST_JSON}; remove it there")
     with tempfile.TemporaryDirectory() as folder:
-        return read_bytes(fetch(found, commit, place, Path(folder) / name))
+        return read_bytes(fetch(found, commit, repository, Path(folder) / name))
 
 
 # --- errors -----------------------------------------------------------------------------------------------------
 @contextmanager
-def _plain_errors(place: Place, path: str = "", writing: bool = False) -> Iterator[None]:
+def _plain_errors(repository: Repository, path: str = "", writing: bool = False) -> Iterator[None]:
     """Turn errors of the library and of the network into one line."""
     _hub()
     from huggingface_hub import errors
 
-    where = f"{place.repo}{f' ({path})' if path else ''}"
+    where = f"{repository.repo}{f' ({path})' if path else ''}"
     right = "with write access" if writing else "that may read it"
     kept = "; nothing was uploaded" if writing else "; the part that was downloaded is kept"
     try:
         yield
     except errors.RevisionNotFoundError:
-        raise UserError(f"{where} has no revision '{place.revision}'; give another --revision") from None
+        raise UserError(f"{where} has no revision '{repository.revision}'; give another --revision") from None
     except errors.EntryNotFoundError:
         raise UserError(f"{where} no longer exists; look at the repository's list of files") from None
     except errors.HfHubHTTPError as error:
@@ -261,7 +265,8 @@ def _plain_errors(place: Place, path: str = "", writing: bool = False) -> Iterat
         if status in (401, 403):
             line = f"{where} asks for a token {right}; set HF_TOKEN, or check the name"
         elif status == 404:
-            line = f"there is no {place.kind} repository '{place.repo}', or it is private; check the name, set HF_TOKEN"
+            line = f"there is no {repository.kind} repository '{repository.repo}', or it is private; "
+            line += "check the name, set HF_TOKEN"
         else:
             line = f"the hub answers {status or first_line(error)} for {where}; try again later"
         raise UserError(line) from None

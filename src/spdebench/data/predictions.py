@@ -45,13 +45,15 @@ def read_prediction(path: Path, truth: Dataset, rows: str, *, has_t0: bool) -> t
     return predicted, true if has_t0 else true[:, 1:]
 
 
-def read_array(path: Path, most: int) -> np.ndarray:
-    """The array of a file, read as numbers only; ``most`` bounds the bytes that an archive may unpack to."""
+def read_array(path: Path, max_bytes: int) -> np.ndarray:
+    """The array of a file, read as numbers only; ``max_bytes`` bounds the bytes that an archive may unpack to."""
     if path.suffix not in (".npy", ".npz"):
         raise UserError(f"a prediction is a .npy, .npz or native .parquet file, got {path.name}")
     try:
         check_regular(path)
-        array = _unpacked(path, most) if zipfile.is_zipfile(path) else np.load(path, mmap_mode="r", allow_pickle=False)
+        array = (
+            _unpacked(path, max_bytes) if zipfile.is_zipfile(path) else np.load(path, mmap_mode="r", allow_pickle=False)
+        )
     except UserError:
         raise
     except Exception as error:  # a damaged header raises whatever its damage leads to
@@ -61,8 +63,8 @@ def read_array(path: Path, most: int) -> np.ndarray:
     return array
 
 
-def _unpacked(path: Path, most: int) -> np.ndarray:
-    """The array in an NPZ file: the only one, or that named ``prediction`` or ``u``; it may have ``most`` bytes."""
+def _unpacked(path: Path, max_bytes: int) -> np.ndarray:
+    """The array in an NPZ file: the only one, or that named ``prediction`` or ``u``, of at most ``max_bytes``."""
     with zipfile.ZipFile(path) as archive:
         sizes = {entry.filename.removesuffix(".npy"): entry.file_size for entry in archive.infolist()}
     names = list(sizes)
@@ -70,10 +72,10 @@ def _unpacked(path: Path, most: int) -> np.ndarray:
     if not wanted or (len(wanted) != 1 and wanted == names):
         listed = ", ".join(names[:8]) or "nothing"
         raise UserError(f"{path} holds {listed}; it must hold one array, or one named 'prediction'")
-    if sizes[wanted[0]] > most + _HEADER:
+    if sizes[wanted[0]] > max_bytes + _HEADER:
         raise UserError(f"{path} unpacks to {sizes[wanted[0]]} bytes, more than any prediction of these samples")
     with zipfile.ZipFile(path) as archive, archive.open(f"{wanted[0]}.npy") as file:
-        values: np.ndarray = np.load(io.BytesIO(file.read(most + _HEADER)), allow_pickle=False)
+        values: np.ndarray = np.load(io.BytesIO(file.read(max_bytes + _HEADER)), allow_pickle=False)
     return values
 
 

@@ -71,7 +71,7 @@ def publish(
 
 def push(
     file: str | os.PathLike[str],
-    place: hub.Place,
+    repository: hub.Repository,
     *,
     card: Card = short_card,
     licence: str = "",
@@ -80,12 +80,12 @@ def push(
 ) -> str:
     """Upload what `publish` writes in one commit; returns its address. The card is made after the hub has answered."""
     dataset = _checked(file, licence)
-    commit, remote = hub.prepare(place, private)
-    known = {name: hub.read_small(name, commit, remote, place) for name in ("README.md", croissant.FILE)}
-    owner = creator or place.repo.partition("/")[0]
+    commit, remote = hub.prepare(repository, private)
+    known = {name: hub.read_small(name, commit, remote, repository) for name in ("README.md", croissant.FILE)}
+    owner = creator or repository.repo.partition("/")[0]
     with tempfile.TemporaryDirectory(dir=dataset.path.parent, prefix=".push-") as folder:
-        written = _write(dataset, Path(folder), known, card, licence, owner, place)
-        return hub.upload(place, {path.name: path for path in written}, f"{dataset.path.name} and its card")
+        written = _write(dataset, Path(folder), known, card, licence, owner, repository)
+        return hub.upload(repository, {path.name: path for path in written}, f"{dataset.path.name} and its card")
 
 
 def _checked(file: str | os.PathLike[str], licence: str) -> Dataset:
@@ -115,13 +115,13 @@ def _write(
     card: Card,
     licence: str,
     creator: str,
-    place: hub.Place | None,
+    repository: hub.Repository | None,
 ) -> list[Path]:
     """Write the files of a published dataset; ``known`` are the README and croissant.json of earlier ones."""
     card_file = dataset.path.with_suffix(".md")
     text = user_text(card_file) if card_file.is_file() else card(dataset)
     licence = licence or ("unknown" if dataset.imported else "cc-by-4.0")
-    where = place.repo if place else str(folder)
+    where = repository.repo if repository else str(folder)
     metadata = croissant.read(known[croissant.FILE], f"{croissant.FILE} of {where}")
     title = "imported data" if dataset.imported else dataset.equation.title
     written = []
@@ -134,17 +134,17 @@ def _write(
     metadata = croissant.describe(
         metadata,
         files,
-        name=place.repo.partition("/")[2] if place else folder.resolve().name,
+        name=repository.repo.partition("/")[2] if repository else folder.resolve().name,
         licence=licence,
         creator=creator,
-        url=place.page if place else "",
-        base=f"{place.page}/resolve/{place.revision}/" if place else "",
+        url=repository.page if repository else "",
+        base=f"{repository.page}/resolve/{repository.revision}/" if repository else "",
     )
     texts = {dataset.path.with_suffix(".md").name: text}
     texts[croissant.FILE] = json.dumps(metadata, indent=1, ensure_ascii=False) + "\n"
     if known["README.md"] is None or MARK.encode() in known["README.md"]:
         head = croissant.header(metadata, default=dataset.path.stem, title=title, licence=licence)
-        texts["README.md"] = _readme(head, text, metadata, place.repo if place else folder.resolve().name)
+        texts["README.md"] = _readme(head, text, metadata, repository.repo if repository else folder.resolve().name)
     for name, content in texts.items():
         write_text(folder / name, content)
         written.append(folder / name)

@@ -45,7 +45,7 @@ def export_published(dataset: Dataset, out: Path, *, name: str | None = None) ->
     check_folder(path.parent)
     grid = dataset.grid
     coordinates = {"T": dataset.times}
-    for axis, letter in enumerate(layout.house[1:]):
+    for axis, letter in enumerate(layout.package_axes[1:]):
         points = grid.coordinates(axis).numpy()
         coordinates[letter] = np.append(points, grid.upper[axis]) if layout.closed else points
     eps = dataset.identity["published"].get("eps") if dataset.imported else dataset.equation.truncation
@@ -58,7 +58,7 @@ def _layout_of(dataset: Dataset) -> Layout:
     """The published layout of a dataset: that of its source if it was imported, else that of its equation."""
     if dataset.imported:
         variant = str(dataset.identity["published"].get("variant"))
-        if variant not in LAYOUTS or len(LAYOUTS[variant].house) != 1 + dataset.grid.dim:
+        if variant not in LAYOUTS or len(LAYOUTS[variant].package_axes) != 1 + dataset.grid.dim:
             raise unknown(f"variant in {dataset.path}:", variant, LAYOUTS)
         return LAYOUTS[variant]
     name = dataset.equation.name
@@ -85,7 +85,7 @@ def published_name(dataset: Dataset) -> str:
 
 
 def _digits(value: float) -> str:
-    """0.1 -> 01, 1 -> 1."""
+    """A number without its decimal point, as in the authors' file names: 0.1 -> 01, 1 -> 1."""
     return f"{value:g}".replace(".", "")
 
 
@@ -187,7 +187,7 @@ def _size(values: np.ndarray) -> float:
 def _grid(layout: Layout, coordinates: Mapping[str, np.ndarray], sizes: Mapping[str, int], ends: str) -> Grid:
     """The grid of the samples, without its right end; the unit square if the file has no coordinates."""
     points, lower, upper = [], [], []
-    for axis in layout.house[1:]:
+    for axis in layout.package_axes[1:]:
         x = coordinates.get(axis, np.arange(sizes[axis]) / sizes[axis])
         points.append(len(x) - layout.closed)
         lower.append(float(x[0]))

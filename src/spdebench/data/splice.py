@@ -62,22 +62,22 @@ def _footer(encoded: memoryview) -> tuple[Fields, int]:
     return _Reader(encoded[start:-8]).value(_STRUCT), start
 
 
-def _moved(group: Fields, by: int, ordinal: int) -> Fields:
+def _moved(group: Fields, offset: int, ordinal: int) -> Fields:
     """A row group with its number in the new file and all its offsets moved."""
-    _move(group, (_GROUP_OFFSET,), by)
+    _move(group, (_GROUP_OFFSET,), offset)
     if _ORDINAL in group:
         group[_ORDINAL] = (group[_ORDINAL][0], ordinal)
     for chunk in group[_COLUMNS][1][1]:
-        _move(chunk, _CHUNK_OFFSETS, by)
-        _move(chunk[_CHUNK_META][1], _META_OFFSETS, by)
+        _move(chunk, _CHUNK_OFFSETS, offset)
+        _move(chunk[_CHUNK_META][1], _META_OFFSETS, offset)
     return group
 
 
-def _move(fields: Fields, ids: Sequence[int], by: int) -> None:
-    """Add ``by`` to those of the offsets that are present; 0 means none, because every page comes after PAR1."""
+def _move(fields: Fields, ids: Sequence[int], offset: int) -> None:
+    """Add ``offset`` to those of the offsets that are present; 0 means none, because every page comes after PAR1."""
     for i in ids:
         if i in fields and fields[i][1]:
-            fields[i] = (fields[i][0], fields[i][1] + by)
+            fields[i] = (fields[i][0], fields[i][1] + offset)
 
 
 class _Reader:
@@ -90,15 +90,15 @@ class _Reader:
         if kind in (_TRUE, _FALSE):  # of a field; its type is its value
             return kind == _TRUE
         if kind == _BYTE:
-            return self._take(1)[0]
+            return self._read_bytes(1)[0]
         if kind in _INTEGERS:
             return self._zigzag()
         if kind == _DOUBLE:
-            return bytes(self._take(8))
+            return bytes(self._read_bytes(8))
         if kind == _BINARY:
-            return bytes(self._take(self._varint()))
+            return bytes(self._read_bytes(self._varint()))
         if kind == _LIST:
-            head = self._take(1)[0]
+            head = self._read_bytes(1)[0]
             size = head >> 4 if head >> 4 < 15 else self._varint()
             inner = _BYTE if head & 15 in (_TRUE, _FALSE) else head & 15  # truth in a list is a byte
             return head & 15, [self.value(inner) for _ in range(size)]
@@ -109,18 +109,18 @@ class _Reader:
     def _struct(self) -> Fields:
         fields: Fields = {}
         last = 0
-        while head := self._take(1)[0]:
+        while head := self._read_bytes(1)[0]:
             last = last + (head >> 4) if head >> 4 else self._zigzag()
             fields[last] = (head & 15, self.value(head & 15))
         return fields
 
-    def _take(self, count: int) -> memoryview:
+    def _read_bytes(self, count: int) -> memoryview:
         self._at += count
         return self._data[self._at - count : self._at]
 
     def _varint(self) -> int:
         value = shift = 0
-        while (byte := self._take(1)[0]) & 128:
+        while (byte := self._read_bytes(1)[0]) & 128:
             value |= (byte & 127) << shift
             shift += 7
         return value | byte << shift

@@ -103,7 +103,7 @@ class ColumnFile:
     def read(self, column: str, start: int = 0, stop: int | None = None) -> np.ndarray:
         """Rows start..stop of a column; only the row groups that contain them are read."""
         stop = len(self) if stop is None else min(stop, len(self))
-        out = self.room(column, max(0, stop - start))
+        out = self.empty_rows(column, max(0, stop - start))
         for first, rows in self.row_groups(column, start, stop):
             low, high = max(start, first), min(stop, first + len(rows))
             out[low - start : high - start] = rows[low - first : high - first]
@@ -114,7 +114,7 @@ class ColumnFile:
         if column not in self.shapes:
             raise UserError(f"{self.path} has no column {column}; it has {', '.join(self.shapes)}")
 
-    def room(self, column: str, rows: int) -> np.ndarray:
+    def empty_rows(self, column: str, rows: int) -> np.ndarray:
         """An empty array for this number of rows of a column; raises a one-line error if there is too little memory."""
         self.check_column(column)
         shape = (rows, *self.shapes[column])

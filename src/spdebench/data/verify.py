@@ -38,7 +38,7 @@ class Verification:
     solved: int  # samples solved again
     identical: int  # samples among these that are equal to the last bit
     largest: float  # largest difference, relative to the largest value of its column; infinite for NaN
-    same_make: bool  # whether versions and device are those that made the file
+    same_versions: bool  # whether versions and device are those that made the file
     expected_non_finite: int = 0
 
     @property
@@ -46,7 +46,7 @@ class Verification:
         """No unexpected NaN; the same bits if versions and device are the same, else differences within `TOLERANCE`."""
         if self.non_finite != self.expected_non_finite:
             return False
-        return self.identical == self.solved or (not self.same_make and self.largest <= TOLERANCE)
+        return self.identical == self.solved or (not self.same_versions and self.largest <= TOLERANCE)
 
     @property
     def coverage(self) -> float:

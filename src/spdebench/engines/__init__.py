@@ -1,7 +1,7 @@
 """Engines run independent units of work on this machine or on a Ray cluster. They do not depend on SPDEs."""
 
 from spdebench.engines.choose import ENGINES, check_engine, check_workers, run
-from spdebench.engines.locks import held, locked
+from spdebench.engines.locks import holder_of, locked
 from spdebench.engines.memory import (
     check_free_memory,
     free_memory,
@@ -20,7 +20,7 @@ __all__ = [
     "check_free_memory",
     "check_workers",
     "free_memory",
-    "held",
+    "holder_of",
     "is_out_of_memory",
     "keep_freed_memory",
     "locked",

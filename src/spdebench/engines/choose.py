@@ -11,18 +11,23 @@ from spdebench.errors import UserError, unknown
 
 Unit = TypeVar("Unit")
 Result = TypeVar("Result")
-Lost = Callable[[Any, str], Any]
+ResultOfLost = Callable[[Any, str], Any]
 """Returns a result for a unit whose workers died repeatedly, from the unit and the reason."""
-More = Callable[[], Sequence[Pair]]
+NewUnits = Callable[[], Sequence[Pair]]
 """Returns the units that have become possible since the last call; an engine calls it after each result."""
 
 
 class Engine(Protocol):
-    """Yields results of ``work(unit)`` as they arrive; ``lost`` returns the result of a unit whose workers always
-    die."""
+    """Yields results of ``work(unit)`` as they arrive; ``result_of_lost`` returns the result of a unit
+    whose workers always die."""
 
     def __call__(
-        self, work: Callable[[Any], Any], units: Sequence[Pair], workers: int | None, lost: Lost, more: More | None
+        self,
+        work: Callable[[Any], Any],
+        units: Sequence[Pair],
+        workers: int | None,
+        result_of_lost: ResultOfLost,
+        new_units: NewUnits | None,
     ) -> Iterator[Any]: ...
 
 
@@ -50,21 +55,23 @@ def run(
     *,
     engine: str = "local",
     needs: Needs = None,
-    lost: Callable[[Unit, str], Result] | None = None,
-    more: Callable[[], Sequence[Unit]] | None = None,
+    result_of_lost: Callable[[Unit, str], Result] | None = None,
+    new_units: Callable[[], Sequence[Unit]] | None = None,
 ) -> Generator[Result, None, None]:
     """Yield results of ``work(unit)`` as they arrive, the longest units first; each worker computes with one thread.
 
     ``workers`` is the number of units at a time; by default one on this machine, and on a cluster as many as its
-    resources allow. If a worker is killed, its unit is run again. If that happens several times, ``lost`` makes the
-    result of the unit; without ``lost`` an error is raised when all other units are done. An error of ``work`` ends
-    everything. ``more`` is called after each result and returns units that have become possible; they are sorted into
-    the order.
+    resources allow. If a worker is killed, its unit is run again. If that happens several times, ``result_of_lost``
+    makes the result of the unit; without it an error is raised when all other units are done. An error of ``work`` ends
+    everything. ``new_units`` is called after each result and returns units that have become possible; they are sorted
+    into the order.
     """
     chosen = check_engine(engine)
     check_workers(workers)
     pairs = longest_first(units, needs)
-    return _collected(chosen, work, pairs, workers, lost, (lambda: longest_first(more(), needs)) if more else None)
+    return _collected(
+        chosen, work, pairs, workers, result_of_lost, (lambda: longest_first(new_units(), needs)) if new_units else None
+    )
 
 
 class _NoResult:
@@ -79,14 +86,14 @@ def _collected(
     work: Callable[[Any], Any],
     units: Sequence[Pair],
     workers: int | None,
-    lost: Lost | None,
-    more: More | None,
+    result_of_lost: ResultOfLost | None,
+    new_units: NewUnits | None,
 ) -> Generator[Any, None, None]:
     """The results of an engine; if units have no result, an error is raised at the end."""
     reasons: list[str] = []
     if not units:
         return
-    for result in engine(work, units, workers, lost or (lambda unit, reason: _NoResult(reason)), more):
+    for result in engine(work, units, workers, result_of_lost or (lambda unit, reason: _NoResult(reason)), new_units):
         if isinstance(result, _NoResult):
             reasons.append(result.reason)
         else:

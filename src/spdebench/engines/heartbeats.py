@@ -100,7 +100,7 @@ class WorkerWatch:
     def __init__(self, ray: Any, environment: dict[str, Any]) -> None:
         self.ray = ray
         self.light = {"num_cpus": 0, "runtime_env": environment}
-        here = self._on(ray.get_runtime_context().get_node_id(), soft=True)
+        here = self._placed_on(ray.get_runtime_context().get_node_id(), soft=True)
         actor = ray.remote(Heartbeats).options(**self.light, max_restarts=-1, scheduling_strategy=here)
         self.heartbeats = actor.remote()
         self.asked = self.heartbeats.read.remote()
@@ -108,13 +108,13 @@ class WorkerWatch:
         self.seen: dict[int, tuple[Heartbeat, int]] = {}
         """Unit -> its last heartbeat, and the number of checks since it changed."""
 
-    def _on(self, node: str, soft: bool) -> Any:
+    def _placed_on(self, node: str, soft: bool) -> Any:
         """How Ray is told to run something on this node; with ``soft`` on another one if this one is gone."""
         from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
         return NodeAffinitySchedulingStrategy(node, soft=soft)
 
-    def look(self, units: Collection[int], interval: float) -> None:
+    def check(self, units: Collection[int], interval: float) -> None:
         """Compare the heartbeats of submitted units with those of the last check, ``interval`` seconds ago."""
         self.looks += 1
         if self.looks % SILENT == 0 and any(unit not in self.seen for unit in units):
@@ -148,7 +148,7 @@ class WorkerWatch:
 
     def _run_on(self, node: str, function: Callable[..., None], *arguments: Any) -> None:
         """Start a function on a node, and do not wait for it."""
-        place = self._on(node, soft=False)
+        place = self._placed_on(node, soft=False)
         self.ray.remote(function).options(**self.light, max_retries=0, scheduling_strategy=place).remote(*arguments)
 
     def end(self) -> None:

@@ -16,7 +16,8 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from spdebench.errors import UserError
-from spdebench.files import NO_LINK, check_lock, make_folder, read_bytes, try_lock
+from spdebench.file_locks import NO_LINK, check_lock, try_lock
+from spdebench.files import make_folder, read_bytes
 from spdebench.spec import loads
 
 PAUSE = 0.2  # seconds between two attempts to lock a folder; the second comes sooner
@@ -66,7 +67,7 @@ def _still_there(descriptor: int, path: Path) -> bool:
         return False
 
 
-def held(folder: Path) -> str:
+def holder_of(folder: Path) -> str:
     """The process that has the folder now, as text (``process 12 on node3``); empty if none has."""
     path = folder / "lock"
     try:

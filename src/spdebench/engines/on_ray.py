@@ -26,7 +26,7 @@ from spdebench.registry import FILES
 RETRIES = 4  # times that a unit is run again after its worker or node has died
 STORE = 100 << 20  # bytes of Ray's object store: results are small
 WINDOW = 4  # units that are submitted per processor
-LOOK = 5.0  # seconds between two checks of the nodes and of the heartbeats of the workers
+CHECK_EVERY = 5.0  # seconds between two checks of the nodes and of the heartbeats of the workers
 GONE = 3  # checks after which a cluster that does not answer counts as lost
 GATHERING = 60.0  # seconds in which the nodes of a new cluster may still join
 PATIENCE = 10.0  # seconds in which cancelled units may remove half-written files
@@ -42,13 +42,13 @@ def run(
     work: Callable[[Any], Any],
     units: Sequence[Pair],
     workers: int | None,
-    lost: Callable[[Any, str], Any],
-    more: Callable[[], Sequence[Pair]] | None = None,
+    result_of_lost: Callable[[Any, str], Any],
+    new_units: Callable[[], Sequence[Pair]] | None = None,
 ) -> Iterator[Any]:
     """Yield results as they arrive; an interrupt cancels the units that run."""
     ray = _import()
     with _connected(ray, workers):
-        yield from _Submitted(ray, work, units, workers, lost, more or tuple).results()
+        yield from _Submitted(ray, work, units, workers, result_of_lost, new_units or tuple).results()
 
 
 class _Submitted:
@@ -60,13 +60,13 @@ class _Submitted:
         work: Callable[[Any], Any],
         units: Sequence[Pair],
         workers: int | None,
-        lost: Callable[[Any, str], Any],
-        more: Callable[[], Sequence[Pair]],
+        result_of_lost: Callable[[Any, str], Any],
+        new_units: Callable[[], Sequence[Pair]],
     ) -> None:
-        self.ray, self.work, self.lost, self.more = ray, work, lost, more
+        self.ray, self.work, self.result_of_lost, self.new_units = ray, work, result_of_lost, new_units
         self.waiting = list(reversed(units))
         self.submitted = 0
-        self.flying: dict[Any, tuple[int, Any]] = {}  # reference -> number and unit
+        self.running: dict[Any, tuple[int, Any]] = {}  # reference -> number and unit
         self.workers = workers
         self.missed = 0  # checks since the cluster has answered
         self._read_nodes()
@@ -80,7 +80,7 @@ class _Submitted:
         """Read the resources of the nodes that are alive now, and from that the number of units to submit."""
         self.nodes = [node["Resources"] for node in self.ray.nodes() if node["Alive"]]
         self.most = self.workers or WINDOW * max(1, int(sum(node.get("CPU", 0) for node in self.nodes)))
-        self.looked = time.monotonic()
+        self.last_check = time.monotonic()
 
     def _check_fits(self, needs: Sequence[Need]) -> None:
         """Raise an error before anything starts if no node can run a unit; nodes of a new cluster may still join."""
@@ -89,21 +89,21 @@ class _Submitted:
         while time.monotonic() < patience and not self._nodes_with_gpus(most):
             time.sleep(1.0)
             self._read_nodes()
-        self._asked(most)
+        self._options(most)
 
     def results(self) -> Iterator[Any]:
         """Yield the result of each unit as it arrives, and submit more; at the end cancel the units that still run."""
         try:
-            while self.waiting or self.flying:
-                if time.monotonic() > self.looked + LOOK and self._head_listens():
+            while self.waiting or self.running:
+                if time.monotonic() > self.last_check + CHECK_EVERY and self._head_listens():
                     self._read_nodes()
-                    self.watch.look([number for number, _ in self.flying.values()], LOOK)
-                while self.waiting and len(self.flying) < self.most:
+                    self.watch.check([number for number, _ in self.running.values()], CHECK_EVERY)
+                while self.waiting and len(self.running) < self.most:
                     self._submit(*self.waiting.pop())
-                done, _ = self.ray.wait(list(self.flying), num_returns=1, timeout=LOOK)
+                done, _ = self.ray.wait(list(self.running), num_returns=1, timeout=CHECK_EVERY)
                 for reference in done:
-                    yield self._completed(reference, self.flying.pop(reference)[1])
-                    if new := self.more():
+                    yield self._completed(reference, self.running.pop(reference)[1])
+                    if new := self.new_units():
                         self.waiting = in_order([*reversed(self.waiting), *new])[::-1]
         finally:
             if not self.missed:
@@ -114,13 +114,15 @@ class _Submitted:
         """Hand one unit to Ray, under the next number."""
         self.submitted += 1
         number = self.submitted
-        options = self.always | self._asked(need)
-        reference = self.remote.options(**options).remote(self.work, unit, self.watch.heartbeats, number, LOOK / 2)
-        self.flying[reference] = (number, unit)
+        options = self.always | self._options(need)
+        reference = self.remote.options(**options).remote(
+            self.work, unit, self.watch.heartbeats, number, CHECK_EVERY / 2
+        )
+        self.running[reference] = (number, unit)
 
     def _head_listens(self) -> bool:
         """Whether the head of the cluster listens; Ray itself would wait for a minute, and then end this process."""
-        self.looked = time.monotonic()
+        self.last_check = time.monotonic()
         try:
             _connect(self.ray.get_runtime_context().gcs_address)
         except OSError:
@@ -132,7 +134,7 @@ class _Submitted:
         return True
 
     def _completed(self, reference: Any, unit: Any) -> Any:
-        """The result of a unit, or that of ``lost`` if its workers died too often; errors of the unit are raised."""
+        """The result of a unit, or that of ``result_of_lost`` if its workers died too often; its errors are raised."""
         errors = self.ray.exceptions
         try:
             return self.ray.get(reference)
@@ -141,11 +143,11 @@ class _Submitted:
             raise cause if isinstance(cause, UserError) else error from None
         except (errors.WorkerCrashedError, errors.NodeDiedError, errors.OutOfMemoryError) as error:
             what = "was killed for its memory" if isinstance(error, errors.OutOfMemoryError) else "died"
-            return self.lost(unit, f"its worker or node {what} {RETRIES + 1} times")
+            return self.result_of_lost(unit, f"its worker or node {what} {RETRIES + 1} times")
         except errors.RayError as error:
             raise _connection_lost(str(error).strip().splitlines()[0]) from None
 
-    def _asked(self, need: Need) -> dict[str, Any]:
+    def _options(self, need: Need) -> dict[str, Any]:
         """The options of Ray that reserve what a unit needs.
 
         They never reserve more memory than the largest node has, so that every unit can run.
@@ -164,10 +166,10 @@ class _Submitted:
 
     def _cancel(self) -> None:
         """Cancel the units that run, and wait until they have removed their half-written files."""
-        for reference in self.flying:
+        for reference in self.running:
             self.ray.cancel(reference)  # interrupts the unit, which removes its half-written files
-        if self.flying:
-            self.ray.wait(list(self.flying), num_returns=len(self.flying), timeout=PATIENCE)
+        if self.running:
+            self.ray.wait(list(self.running), num_returns=len(self.running), timeout=PATIENCE)
 
 
 def _share(gpus: float) -> float:

@@ -27,11 +27,11 @@ BEAT = 1.0
 """Seconds between two heartbeats of a worker."""
 
 
-def start(stop: Connection, beats: Any = None, interval: float = BEAT) -> None:
-    """Prepare this process for work. It ends when the other end of ``stop`` is closed, or with its parent process.
+def start(end_signal: Connection, heartbeats: Any = None, interval: float = BEAT) -> None:
+    """Prepare this process for work. It ends with its parent process, or if the other end of ``end_signal`` is closed.
 
-    ``beats`` is memory shared with the engine: this worker increases a counter next to its process number as long as it
-    runs.
+    ``heartbeats`` is memory shared with the engine: this worker increases a counter next to its process number as
+    long as it runs.
     """
     import torch  # slow to import
 
@@ -40,19 +40,19 @@ def start(stop: Connection, beats: Any = None, interval: float = BEAT) -> None:
     signal.signal(signal.SIGTERM, _terminated)
     for number in (signal.SIGINT, signal.SIGHUP):  # the engine is interrupted, and ends its workers
         signal.signal(number, signal.SIG_IGN)
-    end_with_parent(stop)
-    if beats is not None:
-        threading.Thread(target=_beat, args=(beats, interval), daemon=True).start()
+    end_with_parent(end_signal)
+    if heartbeats is not None:
+        threading.Thread(target=_beat, args=(heartbeats, interval), daemon=True).start()
 
 
-def _beat(beats: Any, interval: float) -> None:
+def _beat(heartbeats: Any, interval: float) -> None:
     """Take the first free pair of (process number, count), and count."""
-    with beats.get_lock():
-        place = next((k for k in range(0, len(beats), 2) if not beats[k]), None)
+    with heartbeats.get_lock():
+        place = next((k for k in range(0, len(heartbeats), 2) if not heartbeats[k]), None)
         if place is None:
             return
-        beats[place] = os.getpid()
-    counts = beats.get_obj()
+        heartbeats[place] = os.getpid()
+    counts = heartbeats.get_obj()
     while True:
         counts[place + 1] += 1  # not locked: a stopped worker might have the lock
         time.sleep(interval)
@@ -77,14 +77,14 @@ def _terminated(number: int, frame: FrameType | None) -> None:
     raise _Stop
 
 
-def end_with_parent(stop: Connection) -> None:
-    """End at once if the parent process is killed; end like after SIGTERM if the other end of ``stop`` is closed."""
+def end_with_parent(end_signal: Connection) -> None:
+    """End at once if the parent process is killed; end as after SIGTERM if the other end of ``end_signal`` closes."""
     parent = multiprocessing.parent_process()
     if parent is None:
         return
 
     def watch() -> None:
-        if parent.sentinel not in connection.wait([parent.sentinel, stop]):
+        if parent.sentinel not in connection.wait([parent.sentinel, end_signal]):
             os.kill(os.getpid(), signal.SIGTERM)
             connection.wait([parent.sentinel])
         os._exit(1)

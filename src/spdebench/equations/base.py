@@ -13,9 +13,7 @@ sub-steps that the stored solution no longer changes.
 from __future__ import annotations
 
 import dataclasses
-import inspect
 import math
-import types
 import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
@@ -27,6 +25,7 @@ from torch import Tensor
 
 from spdebench import spec
 from spdebench.display import html_table
+from spdebench.equations.declared_fields import refuse_fields_without_effect
 from spdebench.equations.inputs import Inputs
 from spdebench.equations.rule import Rule
 from spdebench.errors import AliasingWarning, UserError
@@ -95,14 +94,14 @@ class Equation(ABC):
     def __init_subclass__(cls, name: str | None = None, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
         if name is not None:
-            _refuse_fields_without_effect(cls, name, decorated=False)
+            refuse_fields_without_effect(cls, name, decorated=False)
             cls.name = name
             cls.title = cls.title or name
             cls.formula = cls.formula or (cls.__doc__ or name).strip().partition("\n")[0]
             EQUATIONS.add(name, cls)
 
     def __post_init__(self) -> None:
-        _refuse_fields_without_effect(type(self), self.name, decorated=True)
+        refuse_fields_without_effect(type(self), self.name, decorated=True)
         spec.check(self, self.name)
         for key in ("truncation", "points", "frames", "steps"):
             if getattr(self, key) < 1:
@@ -353,50 +352,6 @@ class Equation(ABC):
     def rule(self) -> Rule | None:
         """The terms of the equation as products of u and the noise; needed only by the models that build trees."""
         return None
-
-
-def _refuse_fields_without_effect(cls: type[Equation], name: str, *, decorated: bool) -> None:
-    """Refuse a value of a field that a dataclass ignores, keeping the default of the class above.
-
-    It ignores a value without a type, and all values of a class without the decorator, which is applied to ``cls``
-    after its declaration (``decorated``: it would have been).
-    """
-    if cls.__module__.startswith("spdebench."):
-        return
-    for key in sorted({each.name for above in cls.__mro__[1:] for each in _fields_of(above)}):
-        owner = next(each for each in cls.__mro__ if key in vars(each) or key in inspect.get_annotations(each))
-        if owner.__module__.startswith("spdebench."):
-            continue
-        known = "__dataclass_fields__" in vars(owner) or (owner is cls and not decorated)
-        typed = key in inspect.get_annotations(owner)
-        if not (known and typed):
-            _refuse_field(owner, key, vars(owner).get(key), name, typed=typed)
-
-
-def _refuse_field(owner: type, key: str, value: Any, name: str, *, typed: bool) -> None:
-    """Say how a class sets a field; a slot or a property that can be set is no mistake."""
-    if isinstance(value, types.MemberDescriptorType) or (isinstance(value, property) and value.fset is not None):
-        return
-    if isinstance(value, dataclasses.Field):
-        value = value.default
-    if callable(value) or hasattr(value, "__get__"):
-        raise UserError(
-            f"equation '{name}': class {owner.__name__} defines {key}, which is the name of a field; choose another "
-            f"name"
-        )
-    if typed:
-        raise UserError(
-            f"equation '{name}': class {owner.__name__} sets the field {key} and is not a dataclass, so this has no "
-            f"effect; write @dataclass(frozen=True, kw_only=True) above the class"
-        )
-    raise UserError(
-        f"equation '{name}': class {owner.__name__} sets the field {key} without a type, which has no effect; "
-        f"write {key}: {type(value).__name__} = {value!r}"
-    )
-
-
-def _fields_of(cls: type) -> tuple[dataclasses.Field[Any], ...]:
-    return dataclasses.fields(cls) if dataclasses.is_dataclass(cls) else ()
 
 
 def equation(name: str, **values: Any) -> Equation:

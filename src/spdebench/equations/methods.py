@@ -41,7 +41,7 @@ def check_methods(equation: Equation, grid: Grid, device: torch.device | str = "
             if not callable(found):
                 raise UserError(
                     f"{_method(equation, name)} must return a function of u, such as lambda u: -u**3; got "
-                    f"{_what(found)}"
+                    f"{_in_words(found)}"
                 )
             _check_tensor(equation, name, found(values.clone()), tuple(values.shape), "the function that it returns")
     if equation.multiplicative:
@@ -66,10 +66,10 @@ def _expands(shape: tuple[int, ...], wanted: tuple[int, ...]) -> bool:
 def _check_tensor(equation: Equation, name: str, found: Any, shape: tuple[int, ...], what: str = "it") -> None:
     """Refuse a value that is no tensor of this shape."""
     if not isinstance(found, Tensor) or tuple(found.shape) != shape:
-        raise UserError(f"{_method(equation, name)}: {what} must return a tensor {shape}; got {_what(found)}")
+        raise UserError(f"{_method(equation, name)}: {what} must return a tensor {shape}; got {_in_words(found)}")
 
 
-def _what(found: Any) -> str:
+def _in_words(found: Any) -> str:
     """A value in words: its shape if it has one, else its type."""
     kind = type(found).__name__
     return f"a {kind} of shape {tuple(found.shape)}" if hasattr(found, "shape") else f"a {kind}"

@@ -251,14 +251,14 @@ class Rotation(Propagator):
     resolves_interval = True
 
     @staticmethod
-    def turn(omega: Tensor, angle: Tensor, tau: float) -> tuple[Tensor, Tensor, Tensor]:
+    def coefficients(omega: Tensor, angle: Tensor, tau: float) -> tuple[Tensor, Tensor, Tensor]:
         """cos(w tau), sin(w tau)/w, -w sin(w tau): x' = cos x + sine v, v' = turned x + cos v."""
         return torch.cos(angle), tau * torch.sinc(angle / math.pi), -omega * torch.sin(angle)
 
     def drift(self, symbol: Tensor, tau: float) -> Step:
         omega = (-symbol).sqrt()
         angle = omega * tau
-        cosine, sine, turned = self.turn(omega, angle, tau)
+        cosine, sine, turned = self.coefficients(omega, angle, tau)
         near = angle < 1e-3  # there the Taylor series is exact to rounding
         safe = torch.where(near, torch.ones_like(angle), angle)
         level = tau**2 * torch.where(near, 0.5 - angle**2 / 24, (1 - torch.cos(safe)) / safe**2)

@@ -29,7 +29,7 @@ Uses = Literal["fresh data", "run records", "published numbers", "formulas", "ti
 
 
 @dataclass(frozen=True)
-class Found:
+class FindingResult:
     """The numbers in the sentence, by name, and a table."""
 
     numbers: Mapping[str, float]
@@ -102,11 +102,11 @@ def sources(results: Path | None = None, device: str = "cpu") -> Iterator[Source
 
 
 @dataclass(frozen=True)
-class OnFile:
+class FindingOnFile:
     """The same finding for one data file: its sentence, and how its numbers are computed."""
 
     sentence: str
-    compute: Callable[[Sources, Dataset], Found]
+    compute: Callable[[Sources, Dataset], FindingResult]
 
 
 @dataclass(frozen=True)
@@ -118,9 +118,9 @@ class Finding:
     sentence: str
     follows: str
     uses: tuple[Uses, ...]
-    compute: Callable[[Sources], Found]
+    compute: Callable[[Sources], FindingResult]
     quick: bool = True  # a few seconds on one core
-    on_file: OnFile | None = field(default=None)
+    on_file: FindingOnFile | None = field(default=None)
 
     @property
     def command(self) -> str:

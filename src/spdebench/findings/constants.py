@@ -10,12 +10,12 @@ from spdebench.data import Dataset
 from spdebench.data.distance import relative
 from spdebench.equations import KPZ, Phi42, renormalise
 from spdebench.errors import without_aliasing_warning
-from spdebench.findings.base import Finding, Found, OnFile, Sources, check_equation, declare
+from spdebench.findings.base import Finding, FindingOnFile, FindingResult, Sources, check_equation, declare
 from spdebench.solvers import simulate
 
 
 # --- KPZ ----------------------------------------------------------------------------------------------------------
-def kpz(given: Sources) -> Found:
+def kpz(sources: Sources) -> FindingResult:
     """C/lambda = J (code), sigma^2 sum_Z phi^2 (text), sigma^2/2 sum_{|k|<=J/2} phi^2 (Cole-Hopf), E(DX)^2 (scheme)."""
     rows = []
     numbers: dict[str, float] = {}
@@ -31,7 +31,7 @@ def kpz(given: Sources) -> Found:
                 numbers |= {f"share_{key}": c["C Cole-Hopf"] / c["C paper"], f"code_{key}": j / c["C exact"]}
                 numbers |= {f"hopf_{key}": j / c["C Cole-Hopf"]}
     law = cole_hopf_law()
-    return Found(numbers | law, rows)
+    return FindingResult(numbers | law, rows)
 
 
 def cole_hopf_law(samples: int = 128) -> dict[str, float]:
@@ -55,12 +55,14 @@ def cole_hopf_law(samples: int = 128) -> dict[str, float]:
     return found | {"law_error": float(bare.std()) * math.exp(-eq.coupling * right * eq.horizon) / math.sqrt(samples)}
 
 
-def kpz_on_file(given: Sources, data: Dataset) -> Found:
+def kpz_on_file(sources: Sources, data: Dataset) -> FindingResult:
     """(mean h(T) - mean h(0)) / T over points and samples: growth by the slope minus the counter-term."""
     check_equation(data, "kpz")
     times = data.times
     first, last = (torch.from_numpy(data.read("u", 0, len(data))[:, k]).double() for k in (0, -1))
-    return Found({"drift": float((last - first).mean()) / (float(times[-1]) - float(times[0])), "horizon": times[-1]})
+    return FindingResult(
+        {"drift": float((last - first).mean()) / (float(times[-1]) - float(times[0])), "horizon": times[-1]}
+    )
 
 
 declare(
@@ -80,13 +82,13 @@ declare(
         "constant.",
         uses=("formulas", "fresh data"),
         compute=kpz,
-        on_file=OnFile("The mean of h in this file moves by {drift:.4g} per unit of time.", kpz_on_file),
+        on_file=FindingOnFile("The mean of h in this file moves by {drift:.4g} per unit of time.", kpz_on_file),
     )
 )
 
 
 # --- Phi42 --------------------------------------------------------------------------------------------------------
-def phi42(given: Sources) -> Found:
+def phi42(given: Sources) -> FindingResult:
     """a(T) = sigma^2 (T + sum_k (1 - e^{-2 l T})/(2 l)) over |k_i| <= J (code), |k| <= J (text); E X^2 (scheme)."""
     rows, numbers = [], {}
     for j in (2, 8, 32, 64, 128):
@@ -110,7 +112,7 @@ def phi42(given: Sources) -> Found:
             kind: simulate(Phi42(truncation=32, sigma=0.1, edition="paper", renormalisation=kind), 0, range(4)).u
             for kind in ("none", "paper")
         }
-    return Found(numbers | {"effect": relative(u["paper"].double(), u["none"].double()).mean}, rows)
+    return FindingResult(numbers | {"effect": relative(u["paper"].double(), u["none"].double()).mean}, rows)
 
 
 declare(

@@ -11,9 +11,10 @@ from spdebench.data.distance import relative
 from spdebench.data.identity import from_dict
 from spdebench.equations import equation
 from spdebench.errors import without_aliasing_warning
-from spdebench.findings.base import Finding, Found, Sources, declare
+from spdebench.findings.base import Finding, FindingResult, Sources, declare
 from spdebench.paper.catalogue import TABLES
-from spdebench.paper.fill import Group, fill
+from spdebench.paper.fill import fill
+from spdebench.paper.filled import Group
 from spdebench.paper.layout import FINE_REFERENCE
 from spdebench.records.summary import MAIN
 from spdebench.solvers import simulate
@@ -21,7 +22,7 @@ from spdebench.solvers import simulate
 SAMPLES = 16
 
 
-def floors(given: Sources) -> Found:
+def floors(sources: Sources) -> FindingResult:
     """d = mean |u_paper - u_converged| / |u_converged| on the same noise; f = mean |E[u | what is given] - u| / |u|."""
     numbers = {}
     for key, sigma in (("a", 0.1), ("b", 1.0)):
@@ -32,7 +33,7 @@ def floors(given: Sources) -> Found:
     rows, totals = [], Counter[str]()
     for table in (t for t in TABLES if t.kind == "table"):
         counts, example = Counter[str](), ""
-        for group in fill(table, given.records).groups:
+        for group in fill(table, sources.records).groups:
             for column in group.columns:
                 found = _below(group, column)
                 if found is None:
@@ -48,7 +49,7 @@ def floors(given: Sources) -> Found:
             rows.append({"table": table.name, **shown, "for example": example})
             totals.update(counts)
     counted = ("published", "below", "tied", "problems", "impossible")
-    return Found(numbers | {key: float(totals[key]) for key in counted}, rows)
+    return FindingResult(numbers | {key: float(totals[key]) for key in counted}, rows)
 
 
 @dataclass(frozen=True)

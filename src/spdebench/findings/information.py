@@ -9,7 +9,7 @@ from spdebench.data import Dataset
 from spdebench.data.distance import relative
 from spdebench.equations import Equation, Phi42, equation
 from spdebench.errors import UserError, without_aliasing_warning
-from spdebench.findings.base import Finding, Found, OnFile, Sources, declare, printed
+from spdebench.findings.base import Finding, FindingOnFile, FindingResult, Sources, declare, printed
 from spdebench.findings.regression import PERIODIC
 from spdebench.paper import published
 from spdebench.solvers import Trajectories, simulate, solve
@@ -33,7 +33,7 @@ def without_current(eq: Equation, u: Tensor) -> Tensor:
     return torch.cat([u[:, :1], after], 1)
 
 
-def late_noise(given: Sources) -> Found:
+def late_noise(sources: Sources) -> FindingResult:
     """|E[u_n | u_{n-1}] - u_n| / |u|: the least error of a model that does not see dw_n, whatever else it knows."""
     numbers: dict[str, float] = {}
     rows = []
@@ -47,17 +47,17 @@ def late_noise(given: Sources) -> Found:
         numbers |= {f"{name.replace('-', '').lower()}_{key}": value for name, value in theirs.items()}
         row = {"phi41, J = 128": level, "least error without dw_n": least, "solver, noise a step late": late}
         rows.append(row | {f"{name}, published": value for name, value in theirs.items()})
-    return Found(numbers, rows)
+    return FindingResult(numbers, rows)
 
 
-def late_on_file(given: Sources, data: Dataset) -> Found:
+def late_on_file(sources: Sources, data: Dataset) -> FindingResult:
     """The error of the solver with late noise on the samples of a file whose equation is known."""
     if data.imported:
         raise UserError(f"{data.path.name} is imported and has no equation to solve again; give a generated file")
     rows = min(SAMPLES, len(data))
     u0, dw, u = (torch.from_numpy(data.read(c, 0, rows)).double() for c in ("u0", "dw", "u"))
     with without_aliasing_warning():
-        return Found({"late": relative(solve(data.equation, u0, one_step_late(dw)), u).mean})
+        return FindingResult({"late": relative(solve(data.equation, u0, one_step_late(dw)), u).mean})
 
 
 declare(
@@ -75,7 +75,9 @@ declare(
         "increment must change the frame at its end, and no frame before it.",
         uses=("fresh data", "published numbers"),
         compute=late_noise,
-        on_file=OnFile("On this file the solver with noise one step late has an error of {late:.4g}.", late_on_file),
+        on_file=FindingOnFile(
+            "On this file the solver with noise one step late has an error of {late:.4g}.", late_on_file
+        ),
     )
 )
 
@@ -88,7 +90,7 @@ def spread(paths: Trajectories, every: int) -> Tensor:
     return torch.cat([paths.dw[:, :1], sums.flatten(1, 2)], 1)
 
 
-def target(given: Sources) -> Found:
+def target(sources: Sources) -> FindingResult:
     """|E[u | summed dw] - u| / |u|, E about S(u_0, summed dw spread evenly): no model of that noise is below it."""
     eq, every = Phi42(truncation=128, sigma=0.1, edition="paper"), 5
     with without_aliasing_warning():
@@ -100,7 +102,7 @@ def target(given: Sources) -> Found:
     same = [n for n in published.numbers() if n.table == "tab:phi42:noiselevel"]
     main = min(n.mean for n in same if n.columns["model"] == "NSPDE-S" and n.columns["J"] == "128")
     below = sum(n.mean < floor for n in grid)
-    return Found({"floor": floor, "low": low, "high": high, "main": main, "below": below, "count": len(grid)})
+    return FindingResult({"floor": floor, "low": low, "high": high, "main": main, "below": below, "count": len(grid)})
 
 
 declare(

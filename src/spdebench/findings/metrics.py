@@ -11,7 +11,7 @@ from torch import Tensor
 from spdebench.data import Dataset
 from spdebench.equations import Phi41
 from spdebench.errors import UserError
-from spdebench.findings.base import Finding, Found, OnFile, Sources, declare
+from spdebench.findings.base import Finding, FindingOnFile, FindingResult, Sources, declare
 from spdebench.grids import Grid
 from spdebench.metrics.evaluate import evaluate
 from spdebench.solvers import simulate
@@ -51,12 +51,12 @@ def _example(top: int = TOP) -> tuple[Tensor, Tensor, Grid]:
 
 
 # --- batches ------------------------------------------------------------------------------------------------------
-def batches(given: Sources) -> Found:
+def batches(sources: Sources) -> FindingResult:
     """mean_b M(V_b, U_b) over batches b of 20 against M(V, U) of all 180: a distance of laws has a bias O(n^-1/2)."""
     return _inflation(*_example())
 
 
-def _inflation(prediction: Tensor, truth: Tensor, grid: Grid) -> Found:
+def _inflation(prediction: Tensor, truth: Tensor, grid: Grid) -> FindingResult:
     """Each metric of laws over all samples and as a mean over batches, and the ratio of the two."""
     whole, parts = scores(prediction, truth, grid), in_batches(prediction, truth, grid)
     rows = [
@@ -64,10 +64,10 @@ def _inflation(prediction: Tensor, truth: Tensor, grid: Grid) -> Found:
          "ratio": parts[name] / whole[name]}
         for name in LAWS
     ]  # fmt: skip
-    return Found({f"{name}_ratio": parts[name] / whole[name] for name in LAWS}, rows)
+    return FindingResult({f"{name}_ratio": parts[name] / whole[name] for name in LAWS}, rows)
 
 
-def batches_on_file(given: Sources, data: Dataset) -> Found:
+def batches_on_file(sources: Sources, data: Dataset) -> FindingResult:
     """The same between the two halves of a file, which have one law and independent noise."""
     half = len(data) // 2 // BATCH * BATCH
     if half < 2 * BATCH:
@@ -88,7 +88,7 @@ declare(
         "not compare values from different batch sizes.",
         uses=("fresh data",),
         compute=batches,
-        on_file=OnFile(
+        on_file=FindingOnFile(
             "Between the two halves of this file batches of 20 give {acf_ratio:.2g}, {corr_ratio:.2g} and "
             "{sigw1_ratio:.2g} times the value of the whole for ACF, cross-correlation and Sig-W1.",
             batches_on_file,
@@ -98,7 +98,7 @@ declare(
 
 
 # --- axes ---------------------------------------------------------------------------------------------------------
-def axes(given: Sources) -> Found:
+def axes(sources: Sources) -> FindingResult:
     """acf compares rho(u(s,x), u(t,x)), corr rho(u(t,x), u(t,y)): on (N, X, T) for (N, T, X) each is the other."""
     prediction, truth, grid = _example(COARSE)
     right = scores(prediction, truth, grid, LAWS[:2])
@@ -108,7 +108,9 @@ def axes(given: Sources) -> Found:
         {"layout": "(sample, time, space)", "ACF error": right["acf"], "cross-correlation error": right["corr"]},
         {"layout": "(sample, space, time)", "ACF error": wrong["acf"], "cross-correlation error": wrong["corr"]},
     ]
-    return Found({"acf": right["acf"], "corr": right["corr"], "acf_x": wrong["acf"], "corr_x": wrong["corr"]}, rows)
+    return FindingResult(
+        {"acf": right["acf"], "corr": right["corr"], "acf_x": wrong["acf"], "corr_x": wrong["corr"]}, rows
+    )
 
 
 declare(

@@ -10,7 +10,7 @@ from torch import Tensor
 from spdebench.data import Dataset
 from spdebench.equations import NSE, KdV, Phi41
 from spdebench.errors import UserError, without_aliasing_warning
-from spdebench.findings.base import Finding, Found, OnFile, Sources, check_equation, declare, printed
+from spdebench.findings.base import Finding, FindingOnFile, FindingResult, Sources, check_equation, declare, printed
 from spdebench.solvers import simulate
 
 LARGE = 20.0
@@ -48,7 +48,7 @@ def noise_left(n: int, dt: float, dispersion: float) -> Tensor:
     return 1 / (1 + (dispersion * difference_symbols(n)[1].abs() * dt / 2) ** 2)
 
 
-def kdv(given: Sources) -> Found:
+def kdv(sources: Sources) -> FindingResult:
     """E|u(T)|^2 = |u_0|^2 + sigma^2 Tr(Q) T; (1 - dt L/2)^-1 sigma dW has its power divided by 1 + (omega dt/2)^2."""
     sigma, horizon, steps, samples = 0.1, 0.5, 200, 200
     rows = []
@@ -66,10 +66,10 @@ def kdv(given: Sources) -> Found:
         numbers |= {f"lost_{j}": lost, f"left_{j}": left}
     names = {f"published_{j}": printed("tab:wave_kpz_Periodic", "FNO", equation="kdv", noise="cylindrical", J=str(j))
              for j in (32, 256)}  # fmt: skip
-    return Found(numbers | names, rows)
+    return FindingResult(numbers | names, rows)
 
 
-def kdv_on_file(given: Sources, data: Dataset) -> Found:
+def kdv_on_file(sources: Sources, data: Dataset) -> FindingResult:
     """Share of paths with max|u| > 20 or not finite; growth of E|u|^2 over that of the noise, sigma^2 sum_t E dW^2.
 
     A file of the published layout does not state sigma: it has the paper's.
@@ -82,7 +82,7 @@ def kdv_on_file(given: Sources, data: Dataset) -> Found:
     u, dw = u[~lost], dw[~lost]
     gain = float(u[:, -1].square().mean() - u[:, 0].square().mean())
     share = gain / (sigma**2 * float(dw.square().sum(1).mean()))
-    return Found({"lost": float(lost.double().mean()), "gain": share, "sigma": sigma})
+    return FindingResult({"lost": float(lost.double().mean()), "gain": share, "sigma": sigma})
 
 
 declare(
@@ -99,7 +99,7 @@ declare(
         "`paper` adds the noise as an impulse, which preserves this law.",
         uses=("fresh data", "formulas", "published numbers"),
         compute=kdv,
-        on_file=OnFile(
+        on_file=FindingOnFile(
             "In this file {lost:.1%} of the paths are lost, and E|u|^2 of the others grows by {gain:.3g} times what "
             "noise with sigma {sigma:g} brings in.",
             kdv_on_file,
@@ -109,7 +109,7 @@ declare(
 
 
 # --- NSE ----------------------------------------------------------------------------------------------------------
-def nse(given: Sources) -> Found:
+def nse(sources: Sources) -> FindingResult:
     """q_k = exp(-alpha |k|^2) (text) or exp(-alpha |2 pi k|^2) (code): Var dW/dt = sum q_k over k_i = -J/2+1..J/2."""
     rows = []
     numbers: dict[str, float] = {}
@@ -124,10 +124,10 @@ def nse(given: Sources) -> Found:
             numbers |= {f"{name}_{j}": total, f"hidden_{name}_{j}": hidden}
         rows.append(row)
     last = {f"dlr_{j}": printed("tab:wave_kpz_Periodic", "DLR-Net", equation="nse", J=str(j)) for j in (32, 256)}
-    return Found(numbers | last, rows)
+    return FindingResult(numbers | last, rows)
 
 
-def nse_on_file(given: Sources, data: Dataset) -> Found:
+def nse_on_file(sources: Sources, data: Dataset) -> FindingResult:
     """alpha in E|dW_k|^2 = c exp(-alpha |k|^2), least squares of the logarithm over 0 < |k_i| <= 4."""
     check_equation(data, "nse")
     if data.grid.dim != 2:
@@ -139,7 +139,7 @@ def nse_on_file(given: Sources, data: Dataset) -> Found:
     inside = (k.abs()[:, None] <= 4) & (k.abs() <= 4) & (squares > 0)
     x, y = squares[inside], power[inside].log()
     x = x - x.mean()
-    return Found({"alpha": -float((x * y).sum() / x.square().sum())})
+    return FindingResult({"alpha": -float((x * y).sum() / x.square().sum())})
 
 
 declare(
@@ -157,7 +157,7 @@ declare(
         "store the noise on the grid of the solver.",
         uses=("formulas", "published numbers"),
         compute=nse,
-        on_file=OnFile(
+        on_file=FindingOnFile(
             "The power of the noise in this file falls like exp(-{alpha:.3g} |k|^2); the text has 0.005, the code "
             "0.197.",
             nse_on_file,
@@ -167,7 +167,7 @@ declare(
 
 
 # --- aliasing -----------------------------------------------------------------------------------------------------
-def aliasing(given: Sources) -> Found:
+def aliasing(sources: Sources) -> FindingResult:
     """Harmonic k falls on k mod N: for J = 2N every mode 0 < k < N/2 has twice its power, and k = 0 three times."""
     rows, numbers = [], {}
     for j in (128, 256):
@@ -178,16 +178,16 @@ def aliasing(given: Sources) -> Found:
             value = float(u.std(0).mean())
             rows.append({"J": j, "edition": edition, "s.d. of u(T)": value})
             numbers[f"{edition}_{j}"] = value
-    return Found(numbers, rows)
+    return FindingResult(numbers, rows)
 
 
-def aliasing_on_file(given: Sources, data: Dataset) -> Found:
+def aliasing_on_file(sources: Sources, data: Dataset) -> FindingResult:
     """mean over 0 < k < N/4 of E|dW_k|^2 / dt: 1 for cylindrical noise that the grid resolves, 2 for J = 2N."""
     _one_dimension(data)
     dw = torch.from_numpy(data.read("dw", 0, min(len(data), 200))[:, 1:]).double()
     n = dw.shape[-1]
     power = (torch.fft.rfft(dw).abs().square() / n**2).mean((0, 1))
-    return Found({"power": float(power[1 : n // 4].mean()) / float(data.times[1] - data.times[0])})
+    return FindingResult({"power": float(power[1 : n // 4].mean()) / float(data.times[1] - data.times[0])})
 
 
 declare(
@@ -202,7 +202,7 @@ declare(
         "`edition=converged`. Do not read the column J = 256 as a test of rough noise.",
         uses=("fresh data",),
         compute=aliasing,
-        on_file=OnFile(
+        on_file=FindingOnFile(
             "The low modes of the noise in this file have {power:.2f} times the power of cylindrical noise (1: "
             "resolved, 2: aliased once).",
             aliasing_on_file,

@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping, Sequence
 
 from spdebench.display import cell
-from spdebench.findings.base import Finding, Found, ordered
+from spdebench.findings.base import Finding, FindingResult, ordered
 from spdebench.report.markup import md, md_table, paragraph
 
 COMMAND = "spdebench findings --all --out docs/findings.md"
@@ -25,7 +25,7 @@ generate from the paper's text. Where the text and the released code differ, the
 """
 
 
-def section(finding: Finding, found: Found) -> str:
+def section(finding: Finding, found: FindingResult) -> str:
     """Title, sentence with numbers, table, consequence and command, between two marks."""
     blocks = [f"## {md(finding.title.rstrip('.'))}", paragraph(finding.sentence.format(**found.numbers))]
     if found.rows:
@@ -55,7 +55,7 @@ def sections(text: str) -> dict[str, str]:
     return {name: body for body, name in found}
 
 
-def page(found: Mapping[str, Found], old: str = "") -> str:
+def page(found: Mapping[str, FindingResult], old: str = "") -> str:
     """The whole page: new sections for findings that were computed, those of the old page for all others."""
     known = sections(old)
     parts = [section(f, found[f.name]) if f.name in found else known.get(f.name, "") for f in ordered()]

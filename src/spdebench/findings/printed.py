@@ -6,15 +6,16 @@ import math
 import statistics
 from collections.abc import Iterable
 
-from spdebench.findings.base import Finding, Found, Sources, declare
+from spdebench.findings.base import Finding, FindingResult, Sources, declare
 from spdebench.paper import published
 from spdebench.paper.catalogue import table
-from spdebench.paper.fill import Entry, fill
+from spdebench.paper.fill import fill
+from spdebench.paper.filled import Entry
 from spdebench.records.summary import MAIN
 
 
 # --- printed twice ------------------------------------------------------------------------------------------------
-def twice(given: Sources) -> Found:
+def twice(sources: Sources) -> FindingResult:
     """max / min of the numbers printed for one (equation, boundary, noise, sigma, task, J, model) in two tables."""
     keys = ("equation", "boundary", "noise", "sigma", "task", "J", "model")
     groups: dict[tuple[str, ...], dict[str, float]] = {}
@@ -33,7 +34,7 @@ def twice(given: Sources) -> Found:
         }
         for key in apart
     ]
-    return Found({"both": len(both), "apart": len(apart), "largest": max(ratios.values())}, rows)
+    return FindingResult({"both": len(both), "apart": len(apart), "largest": max(ratios.values())}, rows)
 
 
 declare(
@@ -62,13 +63,13 @@ Pair = tuple[Entry, Entry]
 """The errors of one model at one J on periodic and on Dirichlet data."""
 
 
-def boundaries(given: Sources) -> Found:
+def boundaries(sources: Sources) -> FindingResult:
     """Error of a model on periodic data / its error on Dirichlet data, same J: printed, and ours."""
     rows: list[dict[str, object]] = []
     printed: list[float] = []
     medians: dict[tuple[str, str], float] = {}
     for data, places in PLACES.items():
-        for model, pairs in _pairs(given, *places).items():
+        for model, pairs in _pairs(sources, *places).items():
             printed += _ratios((a.cell.published, b.cell.published) for a, b in pairs)
             if ours := _ratios((a.mean, b.mean) for a, b in pairs):
                 medians[data, model] = statistics.median(ours)
@@ -87,15 +88,15 @@ def boundaries(given: Sources) -> Found:
         "change": 100 * statistics.median(abs(ratio - 1) for ratio in printed),
         "largest": max(max(ratio, 1 / ratio) for ratio in printed),
     }
-    return Found(numbers | counts | changes, rows)
+    return FindingResult(numbers | counts | changes, rows)
 
 
-def _pairs(given: Sources, periodic: tuple[str, str], dirichlet: tuple[str, str]) -> dict[str, list[Pair]]:
+def _pairs(sources: Sources, periodic: tuple[str, str], dirichlet: tuple[str, str]) -> dict[str, list[Pair]]:
     """Pairs of cells with a published relative L2 error, by model."""
     first, second = (
         {
             (e.cell.model, e.cell.column): e
-            for e in fill(table(name), given.records).entries
+            for e in fill(table(name), sources.records).entries
             if e.cell.group == group and e.cell.metric == MAIN and e.cell.published is not None
         }
         for name, group in (periodic, dirichlet)

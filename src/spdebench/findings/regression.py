@@ -7,10 +7,11 @@ from typing import NamedTuple
 from spdebench.data import Dataset
 from spdebench.data.distance import relative
 from spdebench.equations import equation
-from spdebench.findings.base import Finding, Found, OnFile, Sources, best_printed, declare, printed
+from spdebench.findings.base import Finding, FindingOnFile, FindingResult, Sources, best_printed, declare, printed
 from spdebench.models import MODELS
 from spdebench.paper.catalogue import TABLES
-from spdebench.paper.fill import Group, fill
+from spdebench.paper.fill import fill
+from spdebench.paper.filled import Group
 from spdebench.records.record import TEST
 from spdebench.records.summary import MAIN
 from spdebench.solvers import simulate
@@ -24,39 +25,39 @@ PERIODIC = {"sigma 0.1": (0.1, "tab:phi41_trc_P"), "sigma 1": (1.0, "tab:phi41_s
 
 
 # --- step ---------------------------------------------------------------------------------------------------------
-def step(given: Sources) -> Found:
+def step(sources: Sources) -> FindingResult:
     """F[u_{n+1}](k) = sum_j c_j(k) F[phi_j(u_n, dw_{n+1})](k), fitted mode by mode, rolled out from u_0."""
     numbers: dict[str, float] = {}
     rows = []
     for key, (sigma, table) in zip(("a", "b"), PERIODIC.values(), strict=True):
-        task = given.task(equation("phi41", sigma=sigma, truncation=128), SAMPLES)
-        numbers[f"step_{key}"] = given.error("step", task)
+        task = sources.task(equation("phi41", sigma=sigma, truncation=128), SAMPLES)
+        numbers[f"step_{key}"] = sources.error("step", task)
         numbers[f"best_{key}"] = best_printed(table, J="128")
         label = f"phi41, sigma {sigma:g}, J = 128, {SAMPLES} fresh samples"
         rows.append(_row(label, numbers[f"step_{key}"], None, numbers[f"best_{key}"]))
-    recorded, counts = _recorded(given)
-    return Found(numbers | counts, [*rows, *recorded])
+    recorded, counts = _recorded(sources)
+    return FindingResult(numbers | counts, [*rows, *recorded])
 
 
-def _recorded(given: Sources) -> tuple[list[dict[str, object]], dict[str, float]]:
+def _recorded(sources: Sources) -> tuple[list[dict[str, object]], dict[str, float]]:
     """One row for each group of a table with records of `step`, at the column with the most networks, and one where a
     network is better; and numbers of problems: all, those on which `step` is better than every network, ours or
     published, and those of the others on which a published error is smaller than the floor of our data."""
     rows: list[dict[str, object]] = []
     seen: dict[tuple[str, ...], list[_Compared]] = {}
     for table in (t for t in TABLES if t.kind == "table"):
-        for group in fill(table, given.records).groups:
+        for group in fill(table, sources.records).groups:
             found = {column: c for column in group.columns if (c := _compared(group, column))}
             fresh = {column: c for column, c in found.items() if c.digests not in seen}
             shown = {max(fresh, key=lambda c: fresh[c].networks)} if fresh else set()
-            shown |= {column for column, c in fresh.items() if not c.ahead}
+            shown |= {column for column, c in fresh.items() if not c.step_is_best}
             for column in (c for c in fresh if c in shown):
                 label = ", ".join(word for word in (table.name, group.name, column) if word)
                 rows.append(_row(label, fresh[column].step, fresh[column].ours, fresh[column].theirs))
             for c in found.values():
                 seen.setdefault(c.digests, []).append(c)
-    ahead = sum(all(c.ahead for c in same) for same in seen.values())
-    impossible = sum(any(c.below_floor and not c.ahead for c in same) for same in seen.values())
+    ahead = sum(all(c.step_is_best for c in same) for same in seen.values())
+    impossible = sum(any(c.below_floor and not c.step_is_best for c in same) for same in seen.values())
     return rows, {"problems": len(seen), "ahead": ahead, "impossible": impossible}
 
 
@@ -76,7 +77,8 @@ class _Compared(NamedTuple):
         return self.theirs is not None and self.theirs < (self.floor or 0.0)
 
     @property
-    def ahead(self) -> bool:
+    def step_is_best(self) -> bool:
+        """Whether `step` has a smaller error than every network, ours and published."""
         return all(other is None or self.step < other for other in (self.ours, self.theirs))
 
 
@@ -97,10 +99,10 @@ def _row(problem: str, step: float, ours: float | None, theirs: float | None) ->
     return {"problem": problem, "step": step, "best network, ours": ours, "best network, published": theirs}
 
 
-def step_on_file(given: Sources, data: Dataset) -> Found:
+def step_on_file(sources: Sources, data: Dataset) -> FindingResult:
     """Test error of `step` on the file, and of the mean of its training part."""
     task = Task(data)
-    return Found({"step": given.error("step", task), "mean": given.error("mean", task)})
+    return FindingResult({"step": sources.error("step", task), "mean": sources.error("mean", task)})
 
 
 declare(
@@ -121,7 +123,7 @@ declare(
         "test on other grids, horizons and noise levels.",
         uses=("fresh data", "run records", "published numbers"),
         compute=step,
-        on_file=OnFile(
+        on_file=FindingOnFile(
             "On this file `step` has a test error of {step:.2e}; the mean of the training part has {mean:.3g}.",
             step_on_file,
         ),
@@ -130,20 +132,20 @@ declare(
 
 
 # --- linear and trees ---------------------------------------------------------------------------------------------
-def regression(given: Sources) -> Found:
+def regression(sources: Sources) -> FindingResult:
     """u = sum_i c_i tau_i, tau_i the solution of the linear equation (linear) or products of it, integrated (trees)."""
     numbers, rows = {}, []
     for key, (level, (sigma, table)) in zip(("a", "b"), PERIODIC.items(), strict=True):
-        task = given.task(equation("phi41", sigma=sigma, truncation=128), SAMPLES)
+        task = sources.task(equation("phi41", sigma=sigma, truncation=128), SAMPLES)
         row: dict[str, object] = {"phi41, J = 128": level}
         for model in ("linear", "trees"):
             for kernel in ("generator", "exact"):
-                value = given.error(model, task, kernel=kernel)
+                value = sources.error(model, task, kernel=kernel)
                 numbers[f"{model}_{kernel}_{key}"] = value
                 row[f"{model}, {'kernel of the scheme' if kernel == 'generator' else 'exact heat kernel'}"] = value
         numbers[f"best_{key}"] = best_printed(table, J="128")
         rows.append(row | {"best published network": numbers[f"best_{key}"]})
-    return Found(numbers, rows)
+    return FindingResult(numbers, rows)
 
 
 declare(
@@ -168,7 +170,7 @@ declare(
 
 
 # --- the mean -----------------------------------------------------------------------------------------------------
-def mean(given: Sources) -> Found:
+def mean(sources: Sources) -> FindingResult:
     """Relative L2 of the mean of u(t, x) over 840 samples on 180 others; nothing is read of the noise."""
     numbers, rows = {}, []
     for key, (level, (sigma, table)) in zip(("a", "b"), PERIODIC.items(), strict=True):
@@ -182,12 +184,12 @@ def mean(given: Sources) -> Found:
             numbers[f"{model.lower()}_{key}"] = printed(table, model, J="128")
             row[f"{model}, published"] = numbers[f"{model.lower()}_{key}"]
         rows.append(row)
-    return Found(numbers, rows)
+    return FindingResult(numbers, rows)
 
 
-def mean_on_file(given: Sources, data: Dataset) -> Found:
+def mean_on_file(sources: Sources, data: Dataset) -> FindingResult:
     """Test error of the mean of the training part."""
-    return Found({"mean": given.error("mean", Task(data))})
+    return FindingResult({"mean": sources.error("mean", Task(data))})
 
 
 declare(
@@ -202,7 +204,7 @@ declare(
         "of the mean under every table; a model that does not beat it has not used its input.",
         uses=("fresh data", "published numbers"),
         compute=mean,
-        on_file=OnFile(
+        on_file=FindingOnFile(
             "On this file the mean of the training part has a test error of {mean:.4g}.",
             mean_on_file,
         ),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import statistics
 
 from spdebench.equations import Phi41
-from spdebench.findings.base import Finding, Found, Sources, declare
+from spdebench.findings.base import Finding, FindingResult, Sources, declare
 from spdebench.models import MODELS, model
 from spdebench.records.solver_times import large_batches, networks_over_solver
 from spdebench.solvers import simulate
@@ -21,12 +21,12 @@ PART = {"cpu": 20, "cuda": 2000}
 NETWORKS = ("deeponet", "fno", "nspde", "wno", "dlr-net", "gt", "ncde")
 
 
-def speed(given: Sources) -> Found:
+def speed(sources: Sources) -> FindingResult:
     """ms per sample of the solver over that of a network: at batch 100 from records, at a large batch, and here."""
     rows = []
     numbers: dict[str, float] = {}
     for equation, large in large_batches().items():
-        solver, networks = _recorded(given, equation, large.device)
+        solver, networks = _recorded(sources, equation, large.device)
         rows.append(
             {
                 "equation": equation,
@@ -42,14 +42,14 @@ def speed(given: Sources) -> Found:
         numbers |= {f"{equation}_low": min(networks), f"{equation}_high": max(networks)}
     recorded = networks_over_solver().values()
     numbers |= {"gpu_low": min(recorded), "gpu_high": max(recorded)}
-    here = networks_here(given.device)
-    return Found(numbers | {"here_low": min(here.values()), "here_high": max(here.values())}, rows)
+    here = networks_here(sources.device)
+    return FindingResult(numbers | {"here_low": min(here.values()), "here_high": max(here.values())}, rows)
 
 
-def _recorded(given: Sources, equation: str, device: str) -> tuple[float, list[float]]:
+def _recorded(sources: Sources, equation: str, device: str) -> tuple[float, list[float]]:
     """Time of the solver and of each network on a device: medians over the records of the equation, edition paper."""
     times: dict[str, list[float]] = {}
-    for record in given.records.values():
+    for record in sources.records.values():
         data = record.datasets[0]
         of_it = data.get("equation") == equation and data.get("fields", {}).get("edition") == "paper"
         if of_it and device in (record.provenance.device or "") and record.inference_ms:

@@ -145,7 +145,10 @@ def over_seeds(
     scores = [run[metric] for run in runs]
     tables = [_values(score, f"run {k}") for k, score in enumerate(scores)]
     if len({len(t) for t in tables}) > 1:
-        raise UserError("over_seeds: the runs were scored on test sets of different sizes")
+        sizes = ", ".join(str(len(t)) for t in tables)
+        raise UserError(
+            f"over_seeds: the runs must be scored on the same samples; their test sets have {sizes} samples"
+        )
     values = np.array([score.value for score in scores])
     if not np.isfinite(values).all():
         raise UserError(f"over_seeds: run {int(np.argmin(np.isfinite(values)))} has a non-finite '{metric}'")

@@ -80,7 +80,7 @@ def floors(
     if independent is not None:
         return Floors(evaluate(independent, array, grid, **options), collapsed, refined, pair.samples_count)
     left, right = _halves(pair.samples_count, seed)
-    apart = evaluate(_take(array, left), _take(array, right), grid, **options)
+    apart = evaluate(_rows_of(array, left), _rows_of(array, right), grid, **options)
     return Floors(apart, collapsed, refined, len(left))
 
 
@@ -93,7 +93,7 @@ def _halves(n: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
     return np.sort(order[:half]), np.sort(order[half : 2 * half])
 
 
-def _take(array: np.ndarray | Tensor, chosen: np.ndarray) -> np.ndarray | Tensor:
+def _rows_of(array: np.ndarray | Tensor, chosen: np.ndarray) -> np.ndarray | Tensor:
     """The chosen rows of an array or of a tensor on any device."""
     index = torch.from_numpy(chosen).to(array.device) if isinstance(array, Tensor) else chosen
     out: np.ndarray | Tensor = array[index]

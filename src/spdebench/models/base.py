@@ -332,5 +332,5 @@ build = model
 
 
 def _numbers(values: Sequence[int]) -> str:
-    """'1 or 2 or 3'."""
+    """The numbers as text: ``1 or 2 or 3``."""
     return " or ".join(map(str, values))

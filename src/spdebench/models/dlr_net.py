@@ -69,5 +69,5 @@ class DLRNet(TrunkOnTrees, name="dlr-net"):
         first = self.sizes(known)
         v = self.latent(first).squeeze(-1) * self.sizes.size[self.start]
         with torch.autocast(known.device.type, enabled=False):  # transforms and long sums need full precision
-            again = self.trees_on(known[..., 0]).again(known, v.float(), features.get("dw"))
+            again = self.trees_on(known[..., 0]).trees_with_datum(known, v.float(), features.get("dw"))
         return self.decode(first, again / self.sizes.size[self.second])

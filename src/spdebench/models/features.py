@@ -71,16 +71,18 @@ def prepare_part(
     model: OperatorModel,
     part: Part,
     *,
-    place: torch.device | str | None = None,
+    device: torch.device | str | None = None,
     cache: Path | None = None,
 ) -> Prepared:
-    """Features and targets of all samples on the device ``place`` (by default the model's).
+    """Features and targets of all samples on ``device`` (by default the model's).
 
     ``cache`` is a folder in which features of models with ``costly_features`` are kept between runs.
     """
-    where = torch.device(place) if place is not None else model.device
-    features = _cached(model, part, where, cache) if cache and model.costly_features else _computed(model, part, where)
-    return Prepared(features, _put(part.u, where, model))
+    storage = torch.device(device) if device is not None else model.device
+    features = (
+        _cached(model, part, storage, cache) if cache and model.costly_features else _computed(model, part, storage)
+    )
+    return Prepared(features, _on_device(part.u, storage, model))
 
 
 @dataclass
@@ -110,7 +112,7 @@ class Redrawn(Prepared):
                 known = _rows(self.given, rows).to(device)
                 filled = replace(known, dw=known.dw + unseen.draw(states, setting.frames - 1, setting.dt))
                 found = _checked(self.model, self.model.prepare(filled))
-                _make_room(self.features, found, n * self.draws, self.model, self.device)
+                _allocate(self.features, found, n * self.draws, self.model, self.device)
                 for key, values in found.items():
                     self.features[key][number * n + rows.start : number * n + rows.stop] = values
         self.epoch = epoch
@@ -144,31 +146,31 @@ class FlowPairs(Prepared):
             rows = slice(number * n + start, number * n + stop)
             known = {key: self.features[key][rows].to(device) for key in self._given}
             drawn, target = self.model.flow_pair(known, self.u[start:stop].to(device), states)
-            _make_room(self.features, drawn, len(self), self.model, self.device)
+            _allocate(self.features, drawn, len(self), self.model, self.device)
             for key, values in drawn.items():
                 self.features[key][rows] = values
             self.target[rows] = target
         self.epoch = epoch
 
 
-def flow_part(model: OperatorModel, part: Part, draws: int, seed: int, place: torch.device) -> FlowPairs:
+def flow_part(model: OperatorModel, part: Part, draws: int, seed: int, device: torch.device) -> FlowPairs:
     """The features of a part with ``draws`` rows for each sample, to be filled by `FlowPairs.draw`."""
-    data = prepare_part(model, part, place=place)
+    data = prepare_part(model, part, device=device)
 
     def repeated(values: Tensor) -> Tensor:
-        return _put(values.repeat(draws, *(1,) * (values.ndim - 1)), place, model)
+        return _on_device(values.repeat(draws, *(1,) * (values.ndim - 1)), device, model)
 
     features = {key: repeated(values) for key, values in data.features.items()}
     return FlowPairs(features, repeated(data.target), model=model, u=data.target, seed=seed)
 
 
 def redrawn_part(
-    model: OperatorModel, part: Part, draws: int, seed: int, epoch: int | None, place: torch.device
+    model: OperatorModel, part: Part, draws: int, seed: int, epoch: int | None, device: torch.device
 ) -> Redrawn:
     """The features of a part with ``draws`` draws of the unseen noise for each sample; see `Redrawn.draw`."""
     given = part.batch()
-    given = replace(given, u0=_put(given.u0, place, model), dw=_put(given.dw, place, model))
-    data = Redrawn({}, _put(part.u, place, model), draws, model=model, given=given, seed=seed)
+    given = replace(given, u0=_on_device(given.u0, device, model), dw=_on_device(given.dw, device, model))
+    data = Redrawn({}, _on_device(part.u, device, model), draws, model=model, given=given, seed=seed)
     data.draw(epoch)
     return data
 
@@ -201,13 +203,13 @@ def _checked(model: OperatorModel, found: Features) -> Features:
     return found
 
 
-def _computed(model: OperatorModel, part: Part, where: torch.device) -> Features:
+def _computed(model: OperatorModel, part: Part, device: torch.device) -> Features:
     """The features of a part, computed in chunks whose size does not depend on free memory, so that the bits do not."""
     size = _chunk(part.shape)
     out: Features = {}
     for start in range(0, len(part), size):
         found = _features(model, part, slice(start, start + size))
-        _make_room(out, found, len(part), model, where)
+        _allocate(out, found, len(part), model, device)
         for key, values in found.items():
             if len(values) != len(out[key][start : start + size]):
                 raise UserError(
@@ -223,16 +225,16 @@ def _chunk(shape: tuple[int, ...]) -> int:
     return max(1, min(256, CHUNK_BYTES // (4 * math.prod(shape))))
 
 
-def _make_room(features: Features, found: Features, rows: int, model: OperatorModel, where: torch.device) -> None:
+def _allocate(features: Features, found: Features, rows: int, model: OperatorModel, device: torch.device) -> None:
     """Add an uninitialised tensor with ``rows`` rows to ``features`` for each name that only ``found`` has."""
     new = {key: values for key, values in found.items() if key not in features}
-    if new and where.type == "cpu":
+    if new and device.type == "cpu":
         need = rows * sum(values[:1].nbytes for values in new.values())
         what = f"model '{model.name}': features in {rows} rows (one per sample and draw of the noise)"
         check_free_memory(need, what, "use n= for fewer samples, every= or stride=")
     for key, values in new.items():
         shape = rows, *values.shape[1:]
-        features[key] = torch.empty(shape, dtype=values.dtype, device=where, pin_memory=_pinned(where, model))
+        features[key] = torch.empty(shape, dtype=values.dtype, device=device, pin_memory=_pinned(device, model))
 
 
 def _rows(batch: Batch, rows: slice) -> Batch:
@@ -241,14 +243,14 @@ def _rows(batch: Batch, rows: slice) -> Batch:
     return Batch(batch.u0[rows], batch.dw[rows], batch.equations, source)
 
 
-def _pinned(where: torch.device, model: OperatorModel) -> bool:
-    """Whether tensors at ``where`` will be copied to a GPU later."""
-    return where.type == "cpu" and model.device.type == "cuda"
+def _pinned(device: torch.device, model: OperatorModel) -> bool:
+    """Whether tensors at ``device`` will be copied to a GPU later."""
+    return device.type == "cpu" and model.device.type == "cuda"
 
 
-def _put(values: Tensor, where: torch.device, model: OperatorModel) -> Tensor:
+def _on_device(values: Tensor, device: torch.device, model: OperatorModel) -> Tensor:
     """The values on a device, in page-locked memory if they will be copied to a GPU later."""
-    return values.pin_memory() if _pinned(where, model) else values.to(where)
+    return values.pin_memory() if _pinned(device, model) else values.to(device)
 
 
 # --- on disk ------------------------------------------------------------------------------------------------------
@@ -273,15 +275,15 @@ def features_key(model: OperatorModel, part: Part) -> str:
     return spec.digest(identity, 16)
 
 
-def _cached(model: OperatorModel, part: Part, where: torch.device, folder: Path) -> Features:
+def _cached(model: OperatorModel, part: Part, device: torch.device, folder: Path) -> Features:
     """The features of a part from a file in ``folder``; computed and written if there is none."""
     path = Path(folder) / f"{model.name}-{features_key(model, part)}.safetensors"
     if path.exists():
         try:
-            return {key: _put(values, where, model) for key, values in _read(path, len(part)).items()}
+            return {key: _on_device(values, device, model) for key, values in _read(path, len(part)).items()}
         except (OSError, ValueError) as error:
             warnings.warn(f"{path} cannot be read ({error}); the features are computed again", stacklevel=2)
-    features = _computed(model, part, where)
+    features = _computed(model, part, device)
     try:
         tensors.save(path, {key: values.cpu() for key, values in features.items()})
     except UserError as error:  # the run can continue without the cache, for example if the disk is full

@@ -292,7 +292,7 @@ class _Solve(torch.autograd.Function):
         cuda = accel.module("ncde_fno")
         increments, *saved = ctx.saved_tensors
         count = len(cuda.Layers._fields)
-        layers, kept = cuda.Layers(*saved[:count]), cuda.Kept(*saved[count:])
+        layers, kept = cuda.Layers(*saved[:count]), cuda.SavedForBackward(*saved[count:])
         to_start, *to_layers = cuda.backward(grad.contiguous(), increments, layers, kept, ctx.step, ctx.solver)
         return to_start, None, None, *to_layers, None, None, None
 

@@ -2,7 +2,8 @@
 
 from spdebench.paper.base import Cell, Table, Want, data
 from spdebench.paper.catalogue import TABLES, register_table, table
-from spdebench.paper.fill import Filled, fill
+from spdebench.paper.fill import fill
+from spdebench.paper.filled import Filled
 from spdebench.paper.layout import by_metric, by_truncation, want, with_reference_rows
 
 __all__ = [

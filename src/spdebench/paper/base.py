@@ -83,8 +83,8 @@ class Want:
     number. ``optional``: left out if the model cannot work with the data. ``ranked``: whether it may be the best of its
     column. ``figure_data``: data that a figure needs and the records of its runs contain in addition to scores
     (`figure_data.KINDS`). ``learning_rates``: validation selects one of these after `PILOT_EPOCHS` epochs with seed 0;
-    these pilots are runs with records of their own, from which the choice is computed. ``turn``: runs with a lower turn
-    are made before those with a higher one.
+    these pilots are runs with records of their own, from which the choice is computed. ``order``: runs with a lower
+    order are made before those with a higher one.
     """
 
     group: str
@@ -104,7 +104,7 @@ class Want:
     ranked: bool = True
     figure_data: tuple[str, ...] = ()
     learning_rates: tuple[float, ...] = ()
-    turn: int = 0
+    order: int = 0
 
     def task_spec(self, edition: Edition) -> TaskSpec:
         """The task: the paper's sub-sampling for the equation unless ``task`` has another."""
@@ -128,6 +128,7 @@ class Want:
         return self._once(edition, lambda: self._supported(edition))
 
     def _supported(self, edition: Edition) -> bool:
+        """`supported`, not cached."""
         if not self.optional or self.model not in MODELS:
             return True
         setting = self.task_spec(edition).setting(self.data[0].spec(edition).equation)
@@ -145,6 +146,7 @@ class Want:
         return self._once((seeds, edition), lambda: self._runs(seeds, edition))
 
     def _runs(self, seeds: int, edition: Edition) -> tuple[AnySpec, ...]:
+        """`runs`, not cached."""
         task = spec.to_dict(self.task_spec(edition))
         if self.model == SOLVER:
             return (SolverSpec(self.data[0].spec(edition), task),)
@@ -232,7 +234,7 @@ class Cell:
     pilots: tuple[RunSpec, ...] = ()
     ranked: bool = True
     members: int = 1
-    turn: int = 0
+    order: int = 0
 
     @property
     def next_runs(self) -> tuple[AnySpec, ...]:
@@ -327,5 +329,5 @@ class Table:
             pilots=pilots,
             ranked=want.ranked,
             members=(want.test or want.data[0]).members,
-            turn=want.turn,
+            order=want.order,
         )

@@ -16,7 +16,7 @@ from functools import cache
 from importlib import resources
 
 from spdebench.paper.base import Cell
-from spdebench.paper.fill import Entry, Filled
+from spdebench.paper.filled import Entry, Filled
 
 DEVIATIONS = 2.0  # our number may exceed the published mean by this many published standard deviations
 FAR = 0.25  # a number below this fraction of the published mean needs an explanation as well

@@ -106,9 +106,9 @@ KINDS: Mapping[str, FigureDataKind] = {
 """By the names of the fields of `records.FigureData`."""
 
 
-def wanted(names: Sequence[str], place: int) -> list[str]:
+def kinds_of_run(names: Sequence[str], seed_number: int) -> list[str]:
     """The kinds that are recorded for the run at this place among the seeds of a cell."""
-    return [name for name in names if KINDS[name].every_seed or place == 0]
+    return [name for name in names if KINDS[name].every_seed or seed_number == 0]
 
 
 def add_figure_data(run: Run, names: Sequence[str], test: ReadTestPart) -> None:

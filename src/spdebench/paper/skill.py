@@ -21,7 +21,7 @@ from spdebench.records.summary import SKILL, mean_over_seeds
 from spdebench.training.law_rows import INDEPENDENT_LAW
 
 if TYPE_CHECKING:
-    from spdebench.paper.fill import Entry
+    from spdebench.paper.filled import Entry
 
 ENERGY_SCORE, CLIMATOLOGY = "energy_score", "climatology"
 """The score from which skill is computed, and the model whose skill is 0."""

@@ -38,7 +38,7 @@ def build(cls: type[T], values: Mapping[str, Any], where: str) -> T:
     known = fields_of(cls)
     for key in values:
         if key not in known:
-            raise UserError(f"unknown field {shown(where + str(key))}")
+            raise UserError(f"unknown field {short_text(where + str(key))}")
     for f in dataclasses.fields(cls):  # type: ignore[arg-type]
         if f.name not in values and _default(f) is dataclasses.MISSING:
             raise UserError(f"{where}{f.name} is missing")
@@ -67,7 +67,7 @@ def decode(hint: Any, value: Any, where: str) -> Any:
         return _number(value, where)
     kind = {"str": "text", "int": "a whole number", "bool": "true or false"}[hint.__name__]
     if hint is int and isinstance(value, bool):
-        raise UserError(f"{where} must be {kind}, got {shown(value)}")
+        raise UserError(f"{where} must be {kind}, got {short_text(value)}")
     return _expected(value, hint, kind, where)
 
 
@@ -76,7 +76,7 @@ def _number(value: Any, where: str) -> float:
     if value is None or (isinstance(value, str) and value in _NON_FINITE):
         return float(value or "nan")
     if isinstance(value, bool) or not isinstance(value, int | float):
-        raise UserError(f"{where} must be a number, got {shown(value)}")
+        raise UserError(f"{where} must be a number, got {short_text(value)}")
     try:
         return float(value)
     except OverflowError:
@@ -86,11 +86,11 @@ def _number(value: Any, where: str) -> float:
 def _expected(value: Any, kind: type[T], called: str, where: str) -> T:
     """The value, if it has this type; otherwise an error that names the field."""
     if not isinstance(value, kind):
-        raise UserError(f"{where} must be {called}, got {shown(value)}")
+        raise UserError(f"{where} must be {called}, got {short_text(value)}")
     return value
 
 
-def shown(value: Any) -> str:
+def short_text(value: Any) -> str:
     """A value in one short printable line."""
     text = ascii(value) if isinstance(value, str | int | float | bool | None) else type(value).__name__
     return text if len(text) <= 60 else f"{text[:57]}..."

@@ -14,7 +14,7 @@ from typing import Any, Self, TypeVar
 
 from spdebench.errors import UserError
 from spdebench.files import plain_name
-from spdebench.records.codec import build, encode, shown
+from spdebench.records.codec import build, encode, short_text
 from spdebench.records.fields import FieldData
 from spdebench.records.migrate import migrated
 
@@ -309,6 +309,6 @@ def decode_line(values: Any) -> Record | Addition:
 def _from_dict(cls: type[T], values: Any) -> T:
     """The record or addition with this written form."""
     if not isinstance(values, dict):
-        raise UserError(f"expected an object, got {shown(values)}")
+        raise UserError(f"expected an object, got {short_text(values)}")
     current = migrated(values, VERSION)
     return build(cls, {key: value for key, value in current.items() if key != "version"}, "")

@@ -17,7 +17,8 @@ from typing import Any
 
 from spdebench import files
 from spdebench.errors import UserError
-from spdebench.files import MOST_LINES, check_lock, check_regular, lock_exclusive, make_folder, read_bytes, sync_folder
+from spdebench.file_locks import NO_LINK, check_lock, lock_exclusive
+from spdebench.files import MOST_LINES, check_regular, make_folder, read_bytes, sync_folder
 from spdebench.records.record import Addition, Record, decode_line
 from spdebench.records.times import share_times
 from spdebench.spec import loads
@@ -152,7 +153,7 @@ def _merge_lines(found: dict[str, Record], text: str, path: Path) -> None:
 
 def _without_links(path: str, flags: int) -> int:
     """Open a file, but not through a symbolic link, which results of other people may contain."""
-    return os.open(path, flags | files.NO_LINK, 0o644)
+    return os.open(path, flags | NO_LINK, 0o644)
 
 
 @contextmanager

@@ -6,7 +6,8 @@ import math
 from collections.abc import Sequence
 
 from spdebench.paper.catalogue import table
-from spdebench.paper.fill import Entry, Filled, Group, fill
+from spdebench.paper.fill import fill
+from spdebench.paper.filled import Entry, Filled, Group
 from spdebench.records import Records
 from spdebench.records.record import TEST
 from spdebench.records.summary import MISSING, count, mean_and_std

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
 from spdebench.models import MODELS
-from spdebench.paper.fill import Group
+from spdebench.paper.filled import Group
 from spdebench.records.record import FINER
 from spdebench.records.summary import MAIN, median
 from spdebench.report.style import BLUE, GREEN, GREY, log_axis, new_figure, plain, styled

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from spdebench.models import MODELS
 from spdebench.paper import published
 from spdebench.paper.comparison import VERDICTS, PublishedComparison
-from spdebench.paper.fill import Entry, Filled
+from spdebench.paper.filled import Entry, Filled
 from spdebench.paper.layout import baselines, has_kernel
 from spdebench.paper.published import title
 from spdebench.records.summary import MAIN, at_floor, leaders
@@ -92,18 +92,18 @@ class _Problem:
     equation: str
     floor: float | None = None
     networks: dict[tuple[str, ...], float] = field(default_factory=dict)
-    plain: list[float] = field(default_factory=list)
+    regressions: list[float] = field(default_factory=list)
 
     @property
-    def ahead(self) -> bool:
+    def regression_wins(self) -> bool:
         """Whether a regression has a smaller error than every network, and its error is above the floor."""
-        means = {"regression": min(self.plain), "network": min(self.networks.values())}
+        means = {"regression": min(self.regressions), "network": min(self.networks.values())}
         return not self.solved and leaders(means, MAIN, self.floor) == ["regression"]
 
     @property
     def solved(self) -> bool:
         """Whether a regression is at the floor."""
-        return at_floor(min(self.plain), self.floor)
+        return at_floor(min(self.regressions), self.floor)
 
 
 def _regression_counts(tables: Sequence[Filled]) -> list[str]:
@@ -121,7 +121,7 @@ def _regression_counts(tables: Sequence[Filled]) -> list[str]:
             key = tuple(d for e in plain for d in e.digests)
             problem = problems.setdefault(key, _Problem(str(plain[0].cell.runs[0].datasets[0]["equation"])))
             problem.floor = group.numbers(column).floor if problem.floor is None else problem.floor
-            problem.plain += [e.mean for e in plain if e.mean is not None]
+            problem.regressions += [e.mean for e in plain if e.mean is not None]
             problem.networks |= {e.digests: e.mean for e in tested if trained(e) and e.mean is not None}
     known = [p for p in problems.values() if p.networks]
     if not known:
@@ -129,15 +129,15 @@ def _regression_counts(tables: Sequence[Filled]) -> list[str]:
     counts = []
     for equation in dict.fromkeys(p.equation for p in known):
         of_equation = [p for p in known if p.equation == equation]
-        one_network = sum(p.ahead and len(p.networks) == 1 for p in of_equation)
+        one_network = sum(p.regression_wins and len(p.networks) == 1 for p in of_equation)
         single = f" ({one_network} with one network only)" if one_network else ""
-        counts.append(f"{equation} {sum(p.ahead for p in of_equation)} of {len(of_equation)}{single}")
+        counts.append(f"{equation} {sum(p.regression_wins for p in of_equation)} of {len(of_equation)}{single}")
     solved = Counter(p.equation for p in known if p.solved)
     equal = sum(p.solved and at_floor(min(p.networks.values()), p.floor) for p in known)
     level = ", ".join(f"{equation} {number}" for equation, number in solved.items())
     lines = [
         "Regression without a network (`linear` or `trees`, with the exact kernel) has a smaller error than every "
-        f"trained model on {sum(p.ahead for p in known)} of {len(known)} problems (data and task): "
+        f"trained model on {sum(p.regression_wins for p in known)} of {len(known)} problems (data and task): "
         f"{', '.join(counts)}.",
         "Rows of `linear`, `trees`, DLR-Net and NORS with the generator's kernel are not counted: they use the linear "
         "part of the numerical scheme that generated the data, which is unknown for real data.",

@@ -11,7 +11,8 @@ from pathlib import Path
 from spdebench.errors import UserError
 from spdebench.files import user_text, write_text
 from spdebench.paper.catalogue import table
-from spdebench.paper.fill import Entry, Group, fill
+from spdebench.paper.fill import fill
+from spdebench.paper.filled import Entry, Group
 from spdebench.paper.layout import FINE_REFERENCE, MORE_ACCURATE
 from spdebench.records import Records
 from spdebench.records.summary import count, rough
@@ -43,12 +44,12 @@ def groups(records: Records) -> dict[str, Group]:
     return {level: fill(table(name), records).groups[0] for level, name in LEVELS.items()}
 
 
-def write(records: Records, readme: Path) -> list[Path]:
+def write_pages(records: Records, readme: Path) -> list[Path]:
     """Write the first screen and the tables into README, `CORE_PAGE` and `LAW_PAGE`, and the figures.
 
     Returns the files. Nothing is written if one of the pages lacks its marks.
     """
-    pages = {readme: filled(user_text(readme), records, str(readme))}
+    pages = {readme: readme_with_tables(user_text(readme), records, str(readme))}
     if (core := readme.parent / CORE_PAGE).exists():
         pages[core] = core_page(user_text(core), records, str(core))
     if (law := readme.parent / LAW_PAGE).exists():
@@ -60,24 +61,26 @@ def write(records: Records, readme: Path) -> list[Path]:
     return [*pages, *(readme.parent / path for path in FIGURES.values()), *of_laws]
 
 
-def filled(text: str, records: Records, name: str = "README") -> str:
+def readme_with_tables(text: str, records: Records, name: str = "README") -> str:
     """README with its generated parts."""
-    text = replaced(text, equation_list(), name, equation_marks)
-    text = replaced(text, core_table(records), name, core_marks)
-    return replaced(replaced(text, opening(records), name, FIRST), block(records), name)
+    text = replace_between_marks(text, equation_list(), name, equation_marks)
+    text = replace_between_marks(text, core_table(records), name, core_marks)
+    return replace_between_marks(
+        replace_between_marks(text, opening(records), name, FIRST), headline_table(records), name
+    )
 
 
 def core_page(text: str, records: Records, name: str = "docs/core.md") -> str:
     """The page of the core suite with its leaderboard, and with the shifts of problems that are complete."""
-    return replaced(text, core_table(records) + "\n" + shift_tables(records), name, core_marks)
+    return replace_between_marks(text, core_table(records) + "\n" + shift_tables(records), name, core_marks)
 
 
 def law_page(text: str, records: Records, name: str = "docs/law.md") -> str:
     """The page of laws with the tables of skill."""
-    return replaced(text, observation_tables(records), name, law_marks)
+    return replace_between_marks(text, observation_tables(records), name, law_marks)
 
 
-def replaced(text: str, body: str, name: str = "README", marks: tuple[str, str] = (OPEN, CLOSE)) -> str:
+def replace_between_marks(text: str, body: str, name: str = "README", marks: tuple[str, str] = (OPEN, CLOSE)) -> str:
     """The text with ``body`` between the two marks."""
     first, last = marks
     found = re.findall(f"{re.escape(first)}\n.*?{re.escape(last)}", text, flags=re.DOTALL)
@@ -87,7 +90,7 @@ def replaced(text: str, body: str, name: str = "README", marks: tuple[str, str] 
 
 
 # --- the table ----------------------------------------------------------------------------------------------------
-def block(records: Records) -> str:
+def headline_table(records: Records) -> str:
     """The text between the marks: a table, and how to read it."""
     known = groups(records)
     header = ["model"]

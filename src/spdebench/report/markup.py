@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from html import escape
 
 from spdebench.errors import one_line
-from spdebench.paper.fill import Filled, Group
+from spdebench.paper.filled import Filled, Group
 from spdebench.records.summary import count, number, probability
 from spdebench.report.numbers import heading, is_best, measured, multiple, problem_lines, published, remarks, source
 

@@ -6,7 +6,7 @@ import dataclasses
 import math
 from collections.abc import Iterable
 
-from spdebench.paper.fill import ColumnNumbers, Entry, Filled, Group
+from spdebench.paper.filled import ColumnNumbers, Entry, Filled, Group
 from spdebench.records.summary import MAIN, MISSING, mean_and_std, number, one_digit, rough
 
 NOT_IN_THE_PAPER = "not in the paper"

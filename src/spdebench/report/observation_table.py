@@ -6,7 +6,8 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from spdebench.paper.catalogue import table
-from spdebench.paper.fill import Entry, Filled, Group, fill
+from spdebench.paper.fill import fill
+from spdebench.paper.filled import Entry, Filled, Group
 from spdebench.paper.skill import CLIMATOLOGY, ENERGY_SCORE, NO_SKILL, skill_interval
 from spdebench.records import Records
 from spdebench.records.record import TEST

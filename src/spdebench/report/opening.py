@@ -17,7 +17,8 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from spdebench.models import MODELS
 from spdebench.paper.catalogue import table
-from spdebench.paper.fill import Group, fill
+from spdebench.paper.fill import fill
+from spdebench.paper.filled import Group
 from spdebench.paper.layout import FINE_REFERENCE, GENERATORS, MORE_ACCURATE
 from spdebench.records import Records
 from spdebench.records.solver_times import large_batches

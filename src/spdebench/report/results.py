@@ -11,7 +11,8 @@ from collections.abc import Iterable, Sequence
 from spdebench.paper.base import Edition
 from spdebench.paper.catalogue import TABLES
 from spdebench.paper.comparison import VERDICTS, Explanation, PublishedComparison, comparisons
-from spdebench.paper.fill import Entry, Filled, Group, fill
+from spdebench.paper.fill import fill
+from spdebench.paper.filled import Entry, Filled, Group
 from spdebench.paper.layout import FINE_REFERENCE, MORE_ACCURATE
 from spdebench.records import Record, Records
 from spdebench.records.record import TEST
@@ -69,7 +70,9 @@ def page(records: Records, known: Iterable[Explanation] | None = None) -> str:
     found = {f.table.name: comparisons(f, known) for f in tables}
     sections = [
         [INTRODUCTION],
-        coverage(tables, found, figures, _why([s for compared in found.values() for s in compared if s.above])),
+        coverage(
+            tables, found, figures, _reasons_table([s for compared in found.values() for s in compared if s.above])
+        ),
         *_above_and_far_below([s for compared in found.values() for s in compared]),
         ["## Numbers", READING],
         *([section] for f in tables for section in _numbers(f, found[f.table.name])),
@@ -100,7 +103,7 @@ def _by_reason(found: Sequence[PublishedComparison]) -> list[tuple[str, str, lis
     return [(verdict, reason, cells) for (verdict, reason), cells in order]
 
 
-def _why(above: Sequence[PublishedComparison]) -> list[str]:
+def _reasons_table(above: Sequence[PublishedComparison]) -> list[str]:
     """A table with one line per reason for numbers above the published ones: their count and the reason in short."""
     if not above:
         return []
@@ -153,7 +156,7 @@ def _numbers(filled: Filled, found: Sequence[PublishedComparison]) -> list[str]:
         for name in group.rows:
             entries = {e.cell.column: e for e in group.row(name) if e.values}
             if entries:
-                cells = [_shown(entries.get(c), group, above) for c in columns]
+                cells = [_number_cell(entries.get(c), group, above) for c in columns]
                 timed = next((e for e in entries.values() if e.inference_ms), next(iter(entries.values())))
                 label = name if trained(timed) else f"`{name}`"
                 rows.append([label, *cells, *_cost(timed, group)])
@@ -164,7 +167,7 @@ def _numbers(filled: Filled, found: Sequence[PublishedComparison]) -> list[str]:
     return ["\n\n".join(blocks)]
 
 
-def _shown(entry: Entry | None, group: Group, above: set[int]) -> str:
+def _number_cell(entry: Entry | None, group: Group, above: set[int]) -> str:
     """``0.0200 (1)* / 0.023±1e-4``."""
     if entry is None:
         return ""

@@ -11,7 +11,7 @@ import io
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from spdebench.errors import one_line, unknown
-from spdebench.paper.fill import Filled, Group
+from spdebench.paper.filled import Filled, Group
 from spdebench.records.summary import count, number, probability
 from spdebench.report.markup import html, latex, markdown
 from spdebench.report.numbers import heading, is_best, measured, multiple, problem_lines, published, remarks, source

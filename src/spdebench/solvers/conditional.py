@@ -34,7 +34,7 @@ MOST_ENTRIES = 1 << 26
 
 
 @dataclass(frozen=True)
-class Given:
+class GivenNoise:
     """The part of the noise of an equation that is input of a model: every k-th stored frame (increments summed) and
     point."""
 
@@ -45,9 +45,9 @@ class Given:
     def __post_init__(self) -> None:
         eq = self.equation
         if self.every < 1 or eq.frames % self.every:
-            raise UserError(f"every={self.every} does not divide the {eq.frames} intervals of {eq.name}")
+            raise UserError(f"every must divide the {eq.frames} intervals of {eq.name}, got {self.every}")
         if self.stride < 1 or eq.points % self.stride:
-            raise UserError(f"stride={self.stride} does not divide the {eq.points} points of {eq.name}")
+            raise UserError(f"stride must divide the {eq.points} points of {eq.name}, got {self.stride}")
 
     @property
     def grid(self) -> Grid:
@@ -95,7 +95,7 @@ class Given:
 
 
 def conditional_solutions(
-    given: Given, seed: int, samples: Sequence[int], draws: int, *, device: torch.device | str = "cpu"
+    given: GivenNoise, seed: int, samples: Sequence[int], draws: int, *, device: torch.device | str = "cpu"
 ) -> tuple[Tensor, Tensor]:
     """(u, v): the solutions of these samples of a seed, and ``draws`` solutions each with the same given noise.
 
@@ -124,7 +124,7 @@ def conditional_solutions(
 class _ConditionalNoise:
     """Draws the increments of the solver, given their sums over intervals at some points."""
 
-    def __init__(self, given: Given, device: torch.device | str) -> None:
+    def __init__(self, given: GivenNoise, device: torch.device | str) -> None:
         self.given, self.equation, self.device = given, given.equation, device
         self.grid = self.equation.solving_grid
         self.wiener = self.equation.wiener(self.grid)

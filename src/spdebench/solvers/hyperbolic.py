@@ -99,8 +99,8 @@ class Trigonometric(Scheme, name="trigonometric"):
         g = 1 / (4 - 4 ** (1 / 3))
         self.stages = []
         for part in (g, g, 1 - 4 * g, g, g):
-            turn = self.propagator.turn(omega, omega * part * self.tau, part * self.tau)
-            self.stages.append((part * self.tau, *turn))
+            coefficients = self.propagator.coefficients(omega, omega * part * self.tau, part * self.tau)
+            self.stages.append((part * self.tau, *coefficients))
 
     def start(self, u0: Tensor) -> tuple[Tensor, Tensor]:
         v0 = self.equation.velocity(self.grid, self.device).expand_as(u0)

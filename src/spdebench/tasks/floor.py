@@ -22,7 +22,7 @@ from spdebench.data.distance import relative
 from spdebench.equations import Equation
 from spdebench.errors import UserError, without_aliasing_warning
 from spdebench.solvers import simulate, solve
-from spdebench.solvers.conditional import MOST_ENTRIES, Given, conditional_solutions
+from spdebench.solvers.conditional import MOST_ENTRIES, GivenNoise, conditional_solutions
 
 Kind = Literal["exact", "conditional", "solver"]
 DRAWS = 8
@@ -72,10 +72,10 @@ def floor(
     """The floor of a task with this sub-sampling, on ``samples`` of a seed (by default as many as are `affordable`)."""
     if draws < 1:
         raise UserError(f"draws must be at least 1, got {draws}")
-    given = Given(equation, every, stride)
+    given = GivenNoise(equation, every, stride)
     rows = range(affordable(equation, draws)) if samples is None else samples
     if not len(rows):
-        raise UserError("the floor needs at least one sample")
+        raise UserError("the floor is a mean over samples; expected numbers of samples such as range(4), got none")
     if given.complete or not _conditional(given):
         value, error = given_solver_error(given, seed, rows, device)
         return Floor(value, error, "exact" if given.complete else "solver", len(rows))
@@ -91,7 +91,9 @@ def affordable(equation: Equation, draws: int) -> int:
     return max(2, min(MOST_TRUTHS, int(POINT_STEPS / (per_solution * (1 + draws)))))
 
 
-def given_solver_error(given: Given, seed: int, samples: Sequence[int], device: str = "cpu") -> tuple[float, float]:
+def given_solver_error(
+    given: GivenNoise, seed: int, samples: Sequence[int], device: str = "cpu"
+) -> tuple[float, float]:
     """Mean error of the solver with the input of a model (float32, as in files), and its standard error."""
     eq = given.equation
     with without_aliasing_warning():
@@ -101,7 +103,7 @@ def given_solver_error(given: Given, seed: int, samples: Sequence[int], device: 
     return found.mean, found.error
 
 
-def _conditional(given: Given) -> bool:
+def _conditional(given: GivenNoise) -> bool:
     """Whether the conditional law can be computed: if the given points do not resolve the noise, it needs a matrix."""
     coefficients = 2 * given.equation.series().pairs
     return given.resolved or math.prod(given.grid.points) * coefficients <= MOST_ENTRIES

@@ -146,7 +146,7 @@ class Task(Displayed):
             for d in several
         )
         if not self.datasets:
-            raise UserError("task: at least one dataset is needed")
+            raise UserError("task: expected a dataset, the path of one, or a list of them; got an empty list")
         first = self.datasets[0]
         _check_alike(self.datasets)
         if equation is not None and not first.imported:
@@ -187,14 +187,14 @@ class Task(Displayed):
                     f"(kappa={known.kappa:g}). Use inputs=u0+xi, or generate with kappa=0"
                 )
         if (len(first.times) - 1) % s.every:
-            raise UserError(f"task: every={s.every} does not divide the {len(first.times) - 1} intervals stored")
+            raise UserError(f"task: every must divide the {len(first.times) - 1} intervals stored, got {s.every}")
         for each in self.datasets:
             if not each.imported and each.spec.members > 1:
                 raise UserError(f"task: {each.path.name} holds members of a law; give the file of samples next to it")
         s.noise_column(*self.datasets)  # raises if a file does not hold it
         for n in first.grid.points:
             if n % s.stride:
-                raise UserError(f"task: stride={s.stride} does not divide the {n} points stored")
+                raise UserError(f"task: stride must divide the {n} points stored, got {s.stride}")
         if s.stride > 1 and self.equations:
             kept = first.grid.with_points([n // s.stride for n in first.grid.points])
             if self.equations[0].series().aliases_on(kept):

@@ -120,7 +120,9 @@ def compare_runs(runs: Sequence[str | Path], known: Records, metric: str = "rel_
         raise UserError(f"compare takes at least 2 runs, got {len(runs)}")
     found = [_find(run, known) for run in runs]
     if len({record.digest for record, _ in found}) < len(found):
-        raise UserError("compare: the same run was given twice")
+        names = [record.name for record, _ in found]
+        twice = next(name for name in names if names.count(name) > 1)
+        raise UserError(f"compare: the run {twice} was given twice; give different runs")
     for record, _ in found[1:]:
         _check_same_samples(found[0][0], record)
     labels = _labels([record for record, _ in found])

@@ -125,7 +125,7 @@ def _prepared(
     if options.loss == "energy":
         train_part = redrawn_part(model, task.train, options.draws, options.seed, 0, place)
         return train_part, redrawn_part(model, task.val, VALIDATION_DRAWS, options.seed, None, place)
-    train_data, val_data = (prepare_part(model, part, place=place, cache=cache) for part in (task.train, task.val))
+    train_data, val_data = (prepare_part(model, part, device=place, cache=cache) for part in (task.train, task.val))
     return train_data, val_data
 
 

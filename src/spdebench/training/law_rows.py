@@ -76,23 +76,23 @@ class ExactMembers(MembersInBlocks):
         return self.part.thinned(self.law.draw(self.seed, self.part.rows[0][inputs].tolist(), self.shape[1]))
 
 
-def measure(wanted: LawRowSpec, dataset: Dataset, device: str = "cpu") -> Record:
+def measure(row: LawRowSpec, dataset: Dataset, device: str = "cpu") -> Record:
     """The record of the true law on the test part of a dataset with members."""
     start = time.perf_counter()
-    task = spec.build(TaskSpec, wanted.task, "task")
+    task = spec.build(TaskSpec, row.task, "task")
     rows = task.rows(len(dataset))["test"]
     part = Part("test", [dataset], [rows], every=task.every, stride=task.stride, noise=SEEN_NOISE)
     truth = true_members(part)
-    if truth is None or truth.shape[1] < wanted.members:
-        raise UserError(f"{dataset.path.name} needs {wanted.members} members; generate it with --members")
+    if truth is None or truth.shape[1] < row.members:
+        raise UserError(f"{dataset.path.name} needs {row.members} members; generate it with --members")
     further = FurtherMembers(part, truth.shape[1], device=device)
 
     def score(prediction: MembersInBlocks | Tensor) -> PartScores:
         found = law_scores(prediction, truth, part.grid, times=part.times, device=device)
-        return PartScores(metric_values(found), sample_errors(found), wanted.datasets, part.name, len(part))
+        return PartScores(metric_values(found), sample_errors(found), row.datasets, part.name, len(part))
 
     own = score(further)  # this computes its mean, which is used next
     shifts = {CONDITIONAL_MEAN: score(further.mean.unsqueeze(1))}
     if is_gaussian(dataset.equation):
         shifts[EXACT_LAW] = score(ExactMembers(part))
-    return wanted.record(own, shifts, time.perf_counter() - start, device)
+    return row.record(own, shifts, time.perf_counter() - start, device)

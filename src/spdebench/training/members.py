@@ -99,11 +99,11 @@ class DrawnMembers(MembersInBlocks):
         return out
 
 
-def write_members(drawn: DrawnMembers, file: Path, *, progress: bool | None = None) -> None:
+def write_members(drawn: DrawnMembers, file: Path) -> None:
     """Draw all members and write them as a .npy file, float32 (N m T X..), a few inputs at a time."""
     out = np.lib.format.open_memmap(file, "w+", np.float32, drawn.shape)
     size = max(1, evaluation_batch(drawn.part.shape) // drawn.members)
-    with Progress(drawn.shape[0], "samples with members", enabled=progress) as bar:
+    with Progress(drawn.shape[0], "samples with members") as bar:
         for start in range(0, drawn.shape[0], size):
             rows = slice(start, min(start + size, drawn.shape[0]))
             out[rows] = drawn.read(rows).cpu().numpy()

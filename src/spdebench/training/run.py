@@ -87,7 +87,7 @@ class Run(Displayed):
 
     @property
     def finished(self) -> bool:
-        """Trained and tested."""
+        """Whether the run is trained and tested."""
         return self.file("record.json").exists()
 
     @property

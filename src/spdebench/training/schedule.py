@@ -38,6 +38,7 @@ class Schedule:
             self._plateau(val)
 
     def _plateau(self, val: float) -> None:
+        """Multiply the rate by ``decay_factor`` after more than ``plateau_patience`` epochs without a better error."""
         if val < self.best * (1 - THRESHOLD):
             self.best, self.bad = val, 0
         else:

@@ -108,7 +108,7 @@ def inference_time(model: OperatorModel, part: Part) -> tuple[float, int]:
 def _seconds(model: OperatorModel, part: Part, size: int) -> float:
     """The median time of the prediction of one batch."""
     batch = part.batch(repeated_rows(len(part), size)).to(model.device)
-    return median_time(lambda: model.predict(batch), 20, model.device, least=3)
+    return median_time(lambda: model.predict(batch), 20, model.device, least_repeats=3)
 
 
 def repeated_rows(count: int, size: int = BATCH) -> Tensor:

@@ -45,15 +45,15 @@ _ON_HUB = "hub:"
 
 
 # --- reading ------------------------------------------------------------------------------------------------------
-def load_model(source: str | os.PathLike[str] | hub.Place) -> Run:
+def load_model(source: str | os.PathLike[str] | hub.Repository) -> Run:
     """A trained model that predicts: ``model.predict(u0, dw)``.
 
     ``source`` is a run's folder, a file that `write_model` wrote, or ``hub:OWNER/NAME`` (``hub:OWNER/NAME@REVISION``),
     which is kept in the user's cache. Everything is read and checked at once; no code from the source is run.
     """
-    if isinstance(source, hub.Place) or str(source).startswith(_ON_HUB):
-        place = source if isinstance(source, hub.Place) else place_of(str(source))
-        return _fetched(place, _cache() / place.repo)
+    if isinstance(source, hub.Repository) or str(source).startswith(_ON_HUB):
+        repository = source if isinstance(source, hub.Repository) else repository_of(str(source))
+        return _fetched(repository, _cache() / repository.repo)
     run = open_run(source)
     run.model  # noqa: B018  (raises an error if weights and spec do not fit)
     return run
@@ -142,16 +142,16 @@ def publish(run: Run, folder: Path, card: Callable[[Run], str]) -> list[Path]:
     return written
 
 
-def push(run: Run, place: hub.Place, card: Callable[[Run], str], private: bool = False) -> str:
+def push(run: Run, repository: hub.Repository, card: Callable[[Run], str], private: bool = False) -> str:
     """Upload the files of a published model in one commit and return its address."""
     run.record  # noqa: B018  (refuses a run that is not finished)
-    commit, known = hub.prepare(place, private)
-    present = hub.read_small(CARD, commit, known, place)
+    commit, known = hub.prepare(repository, private)
+    present = hub.read_small(CARD, commit, known, repository)
     with tempfile.TemporaryDirectory() as folder:
         written = publish(run, Path(folder), card)
         keep = present is not None and MARK.encode() not in present
         content = {path.name: path for path in written if not (keep and path.name == CARD)}
-        return hub.upload(place, content, f"{run.name}: weights, record and card")
+        return hub.upload(repository, content, f"{run.name}: weights, record and card")
 
 
 # --- the hub ------------------------------------------------------------------------------------------------------
@@ -159,37 +159,41 @@ def is_on_hub(text: str) -> bool:
     return text.startswith(_ON_HUB)
 
 
-def place_of(text: str) -> hub.Place:
+def repository_of(text: str) -> hub.Repository:
     """``hub:OWNER/NAME`` or ``hub:OWNER/NAME@REVISION``."""
     repo, at, revision = text.removeprefix(_ON_HUB).partition("@")
     named = is_on_hub(text) and re.fullmatch(r"[^/]+/[^/]+", repo)
     if not named or (at and not re.fullmatch(r"[\w./-]{1,100}", revision)):
         raise UserError(f"a model on the hub is hub:OWNER/NAME or hub:OWNER/NAME@REVISION, got '{text}'")
-    return hub.Place(repo, revision or "main", kind="model")
+    return hub.Repository(repo, revision or "main", kind="model")
 
 
-def get(place: hub.Place, out: Path) -> Run:
+def get(repository: hub.Repository, out: Path) -> Run:
     """Fetch a published model into the folder ``out``/NAME and check it; an existing copy is compared and kept."""
-    return _fetched(place, out / plain_name(place.repo.partition("/")[2], "the name of the model"), by_commit=False)
+    return _fetched(
+        repository, out / plain_name(repository.repo.partition("/")[2], "the name of the model"), by_commit=False
+    )
 
 
-def _fetched(place: hub.Place, folder: Path, by_commit: bool = True) -> Run:
+def _fetched(repository: hub.Repository, folder: Path, by_commit: bool = True) -> Run:
     """Fetch a published model into ``folder`` (or its sub-folder named by the commit), check it and open it."""
-    commit, known = hub.files(place)
+    commit, known = hub.files(repository)
     if by_commit:
         folder = folder / plain_name(commit, "the commit")
     wanted = [remote for remote in known if remote.path in _FILES]
     if missing := [name for name, needed in _FILES.items() if needed and name not in {f.path for f in wanted}]:
-        raise UserError(f"{place.repo} holds no model of spdebench: it has no {', '.join(missing)}")
+        raise UserError(f"{repository.repo} holds no model of spdebench: it has no {', '.join(missing)}")
     for remote in wanted:
         if remote.size > (limit := MOST_WEIGHTS if remote.path == WEIGHTS else MOST_JSON):
-            raise UserError(f"{remote.path} of {place.repo} has {remote.size} bytes, more than {limit}; it is refused")
+            raise UserError(
+                f"{remote.path} of {repository.repo} has {remote.size} bytes, more than {limit}; it is refused"
+            )
     new = []
     try:
         for remote in wanted:
             target = folder / remote.path
             new += [] if target.exists() else [target]
-            hub.fetch(remote, commit, place, target)
+            hub.fetch(remote, commit, repository, target)
         run = open_run(folder)
         run.record, run.model  # noqa: B018  (raise an error if they do not fit)
     except UserError:

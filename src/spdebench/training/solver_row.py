@@ -35,7 +35,7 @@ from spdebench.records import MetricValue, PartScores, Record
 from spdebench.records.record import FINER, FLOOR, INDEPENDENT
 from spdebench.records.summary import MAIN
 from spdebench.solvers import simulate, solve
-from spdebench.solvers.conditional import Given
+from spdebench.solvers.conditional import GivenNoise
 from spdebench.solvers.loop import between
 from spdebench.tasks import Part, TaskSpec
 from spdebench.tasks.floor import DRAWS, affordable, floor
@@ -59,22 +59,22 @@ class SolverSpec(ReferenceSpec):
 
     @property
     def identity(self) -> dict[str, Any]:
-        plain = (self.given.every, self.given.stride) == (1, 1)
+        plain = (self.given_noise.every, self.given_noise.stride) == (1, 1)
         version = VERSION if plain else SUBSAMPLED_VERSION
         return {SOLVER: version, "dataset": self.dataset.to_dict(), "task": self.task}
 
     @cached_property
-    def given(self) -> Given:
+    def given_noise(self) -> GivenNoise:
         """The part of the noise that a model is given."""
-        return Given(self.dataset.equation, self.task.get("every", 1), self.task.get("stride", 1))
+        return GivenNoise(self.dataset.equation, self.task.get("every", 1), self.task.get("stride", 1))
 
 
-def measure(wanted: SolverSpec, dataset: Dataset, device: str = "cpu", metrics: Iterable[str] = ()) -> Record:
+def measure(row: SolverSpec, dataset: Dataset, device: str = "cpu", metrics: Iterable[str] = ()) -> Record:
     """The record of the solver on the test part of a dataset, scored by the usual and by further ``metrics``."""
     start = time.perf_counter()
-    task = spec.build(TaskSpec, wanted.task, "task")
+    task = spec.build(TaskSpec, row.task, "task")
     rows = task.rows(len(dataset))["test"]
-    given = wanted.given
+    given = row.given_noise
     scored = Part("test", [dataset], [rows], every=task.every, stride=task.stride)
     truth = scored.u
     names = tuple(dict.fromkeys((*METRICS, *metrics)))
@@ -98,9 +98,9 @@ def measure(wanted: SolverSpec, dataset: Dataset, device: str = "cpu", metrics: 
     shifts = {
         FINER: score(truth, finer),
         INDEPENDENT: score(independent, truth),
-        FLOOR: measured_floor(wanted, device),
+        FLOOR: measured_floor(row, device),
     }
-    return wanted.record(own, shifts, time.perf_counter() - start, device, ms, BATCH)
+    return row.record(own, shifts, time.perf_counter() - start, device, ms, BATCH)
 
 
 def _finer(eq: Equation) -> Equation:
@@ -110,11 +110,11 @@ def _finer(eq: Equation) -> Equation:
     return eq.replace(substeps=2 * eq.substeps)
 
 
-def measured_floor(wanted: SolverSpec, device: str = "cpu") -> PartScores:
+def measured_floor(row: SolverSpec, device: str = "cpu") -> PartScores:
     """The floor on the first few test samples, which are solved again from their seed; no file is needed."""
-    task, given = spec.build(TaskSpec, wanted.task, "task"), wanted.given
-    rows = task.rows(wanted.dataset.n)["test"][: affordable(given.equation, DRAWS)].tolist()
-    seed = wanted.dataset.seed
+    task, given = spec.build(TaskSpec, row.task, "task"), row.given_noise
+    rows = task.rows(row.dataset.n)["test"][: affordable(given.equation, DRAWS)].tolist()
+    seed = row.dataset.seed
     found = floor(given.equation, every=task.every, stride=task.stride, seed=seed, samples=rows, device=device)
     return PartScores({MAIN: MetricValue(found.value, *found.interval)}, n=found.truths)
 
@@ -127,7 +127,7 @@ def with_floor(record: Record, device: str = "cpu") -> Record:
 def floor_of(record: Record) -> float | None:
     """The floor in a solver's record; if the given noise determines the solution, the solver's own error."""
     found = record.value(MAIN, FLOOR)
-    if found is None and _spec_of(record).given.complete:
+    if found is None and _spec_of(record).given_noise.complete:
         return record.value(MAIN)
     return found
 
@@ -151,7 +151,7 @@ def _spec_of(record: Record) -> SolverSpec:
     return SolverSpec(from_dict(dict(record.datasets[0])), dict(record.task))
 
 
-def _solved(given: Given, part: Part, device: str) -> tuple[Tensor, float]:
+def _solved(given: GivenNoise, part: Part, device: str) -> tuple[Tensor, float]:
     """u for the whole part at all stored frames and points, solved in batches, and the time per sample."""
 
     def batch(rows: Rows) -> tuple[Tensor, Tensor]:

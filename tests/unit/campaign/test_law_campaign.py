@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 import torch
 
-from spdebench.campaign.one_run import Places
 from spdebench.campaign.run import fill_missing
+from spdebench.campaign.unit import Places
 from spdebench.errors import UserError
 from spdebench.metrics import skill
 from spdebench.paper.base import Table, Want, data

@@ -20,41 +20,41 @@ def jobs(tmp_path):
 
 def test_memory_comes_from_runs_of_the_same_kind(jobs):
     job = next(j for j in jobs if j.spec.model == "deeponet")
-    guess = Needs({}).of(job, "cpu")
+    guess = Needs({}).need_of(job, "cpu")
     assert guess.memory > module.PROCESS_BYTES and guess.gpus == 0 and guess.seconds == job.seconds
     known = {str(k): made_up(job.spec, 0.1, peak_memory_mb=peak) for k, peak in enumerate((900.0, 1000.0, 5000.0))}
-    assert Needs(known).of(job, "cpu").memory == pytest.approx(1.2e9)  # the median and a margin
+    assert Needs(known).need_of(job, "cpu").memory == pytest.approx(1.2e9)  # the median and a margin
     other = next(j for j in jobs if j.spec.model == "mean")
-    assert Needs(known).of(other, "cpu") == Needs({}).of(other, "cpu")
+    assert Needs(known).need_of(other, "cpu") == Needs({}).need_of(other, "cpu")
     on_gpu = {"0": made_up(job.spec, 0.1, peak_memory_mb=4000.0, provenance={"device": "cuda: X"})}
-    assert Needs(on_gpu).of(job, "cpu") == guess  # another kind of device's memory says nothing
+    assert Needs(on_gpu).need_of(job, "cpu") == guess  # another kind of device's memory says nothing
 
 
 def test_a_gpu_is_shared_as_told_and_as_its_memory_allows(jobs, monkeypatch):
     job = next(j for j in jobs if j.spec.model == "deeponet")
-    assert Needs({}, per_gpu=4).of(job, "cuda:1").gpus == 0.25
-    assert Needs({}, per_gpu=4).of(job, "cuda:1").place == "cuda:1"
+    assert Needs({}, per_gpu=4).need_of(job, "cuda:1").gpus == 0.25
+    assert Needs({}, per_gpu=4).need_of(job, "cuda:1").place == "cuda:1"
     monkeypatch.setattr(module, "_gpu_bytes", lambda device: 12e9)
     peak = {"0": made_up(job.spec, 0.1, peak_memory_mb=5000.0, provenance={"device": "cuda: X"})}
-    assert Needs(peak, per_gpu=4).of(job, "cuda:0").gpus == pytest.approx(0.5)  # 1.2 x 5 GB of 12
+    assert Needs(peak, per_gpu=4).need_of(job, "cuda:0").gpus == pytest.approx(0.5)  # 1.2 x 5 GB of 12
     assert RunSettings(workers=6).runs_per_gpu(2) == 3 and RunSettings(workers=6, engine="ray").runs_per_gpu(1) == 1
     assert RunSettings(workers=6, per_gpu=2).runs_per_gpu(2) == 2
 
 
 def test_one_seed_of_everything_first_or_simply_the_longest(jobs):
     early, late = Needs({}), Needs({}, seeds_first=False)
-    ranks = [(j.trained, j.seed, early.of(j, "cpu").rank) for j in jobs]
+    ranks = [(j.trained, j.seed, early.need_of(j, "cpu").rank) for j in jobs]
     assert sorted(ranks, key=lambda r: r[:2]) == sorted(ranks, key=lambda r: r[2]) and len({r[2] for r in ranks}) == 3
-    assert {late.of(j, "cpu").rank for j in jobs} == {()}
+    assert {late.need_of(j, "cpu").rank for j in jobs} == {()}
 
 
 def test_with_a_budget_those_first_that_give_most_for_their_time(jobs):
     """30, 17, 100 (no number counts as a hundredth) and 9 seconds a number."""
     job = next(j for j in jobs if j.trained and not j.seed)
     lines = {line for c in tiny_table().cells(2) if job.spec in c.runs for line in c.published_keys}
-    assert job.gives == lines and job.numbers == len(lines)
+    assert job.counts_for == lines and job.numbers == len(lines)
     offers = [(30.0, 1), (100.0, 6), (1.0, 0), (9.0, 1)]
-    made = [dataclasses.replace(job, seconds=s, gives=frozenset(range(n))) for s, n in offers]
+    made = [dataclasses.replace(job, seconds=s, counts_for=frozenset(range(n))) for s, n in offers]
     order = sorted(made, key=Needs({}, thrifty=True).rank)
     assert [(j.seconds, j.numbers) for j in order] == [(9.0, 1), (100.0, 6), (30.0, 1), (1.0, 0)]
     later = next(j for j in jobs if j.trained and j.seed)
@@ -80,14 +80,16 @@ def test_runs_fill_a_gpu_by_the_share_that_they_use(jobs, monkeypatch):
     job = next(j for j in jobs if j.spec.model == "deeponet")
     monkeypatch.setattr(module, "gpu_share", lambda run: 0.8)
     needs = Needs({}, 12, by_load=True)
-    large = needs.of(job, "cuda")
+    large = needs.need_of(job, "cuda")
     assert large.gpus == pytest.approx(1 / 3) and large.kind == "large kernels"
     assert needs.seconds(job, "cuda") == pytest.approx(2.4 * job.seconds)
     assert needs.total_seconds([job] * 3, ["cuda"], 12) == pytest.approx(2.4 * job.seconds)
-    assert Needs({}, 12).of(job, "cuda").kind == ""  # a number of runs was asked for: nothing else counts
+    assert Needs({}, 12).need_of(job, "cuda").kind == ""  # a number of runs was asked for: nothing else counts
     monkeypatch.setattr(module, "gpu_share", lambda run: 0.2)
     needs = Needs({}, 12, by_load=True)
-    assert needs.of(job, "cuda").gpus == pytest.approx(1 / 12) and needs.of(job, "cuda").kind == "small kernels"
+    assert (
+        needs.need_of(job, "cuda").gpus == pytest.approx(1 / 12) and needs.need_of(job, "cuda").kind == "small kernels"
+    )
     assert needs.seconds(job, "cuda") == pytest.approx(2.4 * job.seconds)  # twelve of them load it as much
 
 
@@ -98,7 +100,7 @@ def test_by_load_the_cost_is_that_of_the_gpu_and_kinds_come_together(jobs, monke
 
     def order(shares: dict[str, float], seconds: tuple[float, float]) -> list[float]:
         made = [
-            dataclasses.replace(j, seconds=s, gives=frozenset([1]))
+            dataclasses.replace(j, seconds=s, counts_for=frozenset([1]))
             for j, s in zip((first, second), seconds, strict=True)
         ]
         monkeypatch.setattr(module, "gpu_share", lambda run: shares[run.digest])

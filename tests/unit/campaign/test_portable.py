@@ -20,6 +20,7 @@ from spdebench.campaign.needs import Needs, RunSettings
 from spdebench.campaign.run import fill_missing
 from spdebench.campaign.selection import matching
 from spdebench.campaign.sharing import slowdown
+from spdebench.campaign.unit import Unit
 from spdebench.errors import UserError
 from spdebench.records import store
 from spdebench.training import Fit, Paused
@@ -54,9 +55,9 @@ def test_another_machine_continues_and_gets_the_same_numbers(stopped, tmp_path):
     here, there, cells = stopped
     where = places(tmp_path)
     moved = portable.merge(there / "portable", where.results, where.runs)
-    assert moved == portable.Moved(1, 1)
+    assert moved == portable.TransferCounts(1, 1)
     assert sorted(j.status for j in todo(cells, where)) == ["begun", "done"]
-    assert portable.merge(there / "portable", where.results, where.runs) == portable.Moved(0, 0)
+    assert portable.merge(there / "portable", where.results, where.runs) == portable.TransferCounts(0, 0)
     fill_missing(todo(cells, where), where)
     shutil.copytree(here / "data", tmp_path / "whole" / "data")
     whole = places(tmp_path / "whole")
@@ -76,7 +77,9 @@ def test_an_export_follows_the_runs(stopped, tmp_path, monkeypatch):
     fill_missing(jobs, where, portable=tmp_path / "m" / "portable")
     assert len(readings) <= 3  # at the beginning and at the end, and not after each run
     assert sorted(p.name for p in (tmp_path / "m" / "portable").iterdir()) == [portable.RECORDS, portable.UNFINISHED]
-    assert portable.merge(tmp_path / "m" / "portable", tmp_path / "r", tmp_path / "runs") == portable.Moved(2, 0)
+    assert portable.merge(tmp_path / "m" / "portable", tmp_path / "r", tmp_path / "runs") == portable.TransferCounts(
+        2, 0
+    )
 
 
 def test_runs_that_cannot_be_read_are_left_out_of_an_export_and_stop_nothing(stopped, tmp_path):
@@ -89,7 +92,9 @@ def test_runs_that_cannot_be_read_are_left_out_of_an_export_and_stop_nothing(sto
     with pytest.warns(UserWarning, match="(damaged|foreign) is not exported: ") as warned:
         outcomes = fill_missing(todo(cells, where), where, portable=tmp_path / "m" / "portable")
     assert {o.state for o in outcomes} == {"added"} and len(warned) >= 2
-    assert portable.merge(tmp_path / "m" / "portable", tmp_path / "r", tmp_path / "runs") == portable.Moved(2, 0)
+    assert portable.merge(tmp_path / "m" / "portable", tmp_path / "r", tmp_path / "runs") == portable.TransferCounts(
+        2, 0
+    )
 
 
 def test_a_checkpoint_that_its_run_removes_during_an_export_stops_nothing(stopped, tmp_path, monkeypatch):
@@ -105,7 +110,7 @@ def test_a_checkpoint_that_its_run_removes_during_an_export_stops_nothing(stoppe
         return found
 
     monkeypatch.setattr(Path, "is_file", found_and_removed)
-    assert portable.export(tmp_path / "portable", {}, tmp_path / "runs") == portable.Moved(1, 0)
+    assert portable.export(tmp_path / "portable", {}, tmp_path / "runs") == portable.TransferCounts(1, 0)
 
 
 def test_a_run_that_trains_is_exported_before_it_ends(stopped, tmp_path, monkeypatch):
@@ -183,7 +188,7 @@ def test_a_damaged_folder_is_one_line_and_adds_nothing(stopped, tmp_path, damage
 def test_a_large_model_only_starts_if_it_can_end(tmp_path, monkeypatch):
     where = places(tmp_path)
     (job,) = todo(matching(tiny_table().cells(1), "deeponet")[:1], where)
-    unit = one_run.Unit(job.spec, {}, where, "cpu", Deadline.after(50), seconds=60.0, portable=True)
+    unit = Unit(job.spec, {}, where, "cpu", Deadline.after(50), seconds=60.0, portable=True)
     monkeypatch.setattr(one_run, "_make", lambda unit: (_ for _ in ()).throw(UserError("it started")))
     assert one_run.make_run(unit).message == "it started"  # small: its checkpoint can be carried on
     monkeypatch.setattr(one_run, "SMALL_MODEL", 10)
@@ -196,7 +201,7 @@ def test_a_budget_is_scheduled_by_numbers_per_second(tmp_path, monkeypatch):
     """Two runs of 10 and 20 seconds, the longer with three numbers; only runs that end are made."""
     cells = tiny_table().cells(1)
     jobs = [
-        dataclasses.replace(job, seconds=10.0 * (k + 1), gives=frozenset(range(3 * k)))
+        dataclasses.replace(job, seconds=10.0 * (k + 1), counts_for=frozenset(range(3 * k)))
         for k, job in enumerate(todo(matching(cells, "deeponet"), places(tmp_path)))
     ]
     monkeypatch.setattr(needs_module, "gpu_share", lambda run: 0.75)
@@ -214,9 +219,9 @@ def test_a_budget_is_scheduled_by_numbers_per_second(tmp_path, monkeypatch):
 
 def test_a_run_that_waits_for_pilots_is_scheduled_after_them(tmp_path):
     first, second = todo(matching(tiny_table().cells(1), "deeponet"), places(tmp_path))
-    pilot = dataclasses.replace(first, seconds=10.0, pilot=True, gives=frozenset([1]))
-    run = dataclasses.replace(second, seconds=10.0, gives=frozenset([1]))
-    waits = [plan.Waiting(run, frozenset([first.spec.digest]))]
+    pilot = dataclasses.replace(first, seconds=10.0, pilot=True, counts_for=frozenset([1]))
+    run = dataclasses.replace(second, seconds=10.0, counts_for=frozenset([1]))
+    waits = [plan.WaitingRun(run, frozenset([first.spec.digest]))]
     made = schedule.schedule([pilot], Needs({}, thrifty=True), 2, 25.0, waiting=waits)
     assert [(s.job.pilot, s.start) for s in made] == [(True, 0.0), (False, 10.0)]
     assert schedule.schedule_facts([pilot], {}, RunSettings(), ["cpu"], 15.0, waits)["published"] == 0
@@ -226,8 +231,8 @@ def test_what_cannot_end_comes_after_what_can(tmp_path, monkeypatch):
     """With a budget: 100 seconds are too long, 1 second is not; the long run is begun at last and paused."""
     where = places(tmp_path)
     jobs = todo(matching(tiny_table().cells(1), "deeponet"), where)
-    long = dataclasses.replace(jobs[0], seconds=100.0, gives=frozenset(range(99)))
-    short = dataclasses.replace(jobs[1], seconds=1.0, gives=frozenset())
+    long = dataclasses.replace(jobs[0], seconds=100.0, counts_for=frozenset(range(99)))
+    short = dataclasses.replace(jobs[1], seconds=1.0, counts_for=frozenset())
     begun = []
 
     def make(unit):
@@ -247,6 +252,6 @@ def test_on_the_command_line(stopped, tmp_path, capsys):
     assert call("merge", tmp_path, "--results", tmp_path / "r2") == 2
     assert "table --portable" in capsys.readouterr().err and not (tmp_path / "r2").exists()
     assert call("table", "phi41-periodic", "--portable", tmp_path / "p") == 2
-    assert "--portable goes with --run" in capsys.readouterr().err
+    assert "--portable is the folder to which --run exports" in capsys.readouterr().err
     assert call("table", "phi41-periodic", "--plan", "--budget", "10m", "--device", "cuda", "--seeds", "1") == 0
     assert "within the budget" in capsys.readouterr().out

@@ -13,11 +13,11 @@ import pytest
 import spdebench as sb
 from spdebench.campaign import one_run, plan
 from spdebench.campaign.deadline import Deadline
-from spdebench.campaign.one_run import Places
 from spdebench.campaign.request import Campaign, campaigns
 from spdebench.campaign.run import fill_missing
 from spdebench.campaign.selection import matching
 from spdebench.campaign.status import in_state, status
+from spdebench.campaign.unit import Places, Unit
 from spdebench.cli.main import main
 from spdebench.data.generation_status import unfinished_datasets
 from spdebench.errors import UserError
@@ -96,6 +96,7 @@ def test_a_campaign_asked_for_twice_is_one_and_a_bad_one_is_one_line(where, tmp_
 TRAIN = """
 import sys
 from spdebench.campaign import plan, one_run
+from spdebench.campaign.unit import Places, Unit
 from spdebench.campaign.selection import matching
 from spdebench.campaign.deadline import Deadline
 from spdebench.training import Fit
@@ -107,9 +108,9 @@ def slow(fit):
         sys.stdin.readline()
     return epoch(fit)
 Fit.run_epoch = slow
-places = one_run.Places(*sys.argv[1:4])
+places = Places(*sys.argv[1:4])
 job = plan.jobs(matching(tiny_table().cells(1), "deeponet")[1:2], {}, places.runs)[0]
-print(one_run.make_run(one_run.Unit(job.spec, {}, places, "cpu", Deadline.after(600))).state, flush=True)
+print(one_run.make_run(Unit(job.spec, {}, places, "cpu", Deadline.after(600))).state, flush=True)
 """
 
 
@@ -124,7 +125,7 @@ def test_running_is_seen_with_its_epoch_and_left_to_its_process(where):
     (running,) = in_state(look(where).runs, "running")
     assert (running.epoch, running.epochs) == (2, 3) and f"process {child.pid} on" in running.holder
     jobs = plan.jobs(matching(tiny_table().cells(1), "deeponet")[1:2], {}, where.runs)
-    unit = one_run.Unit(jobs[0].spec, {}, where, "cpu", Deadline.after(600))
+    unit = Unit(jobs[0].spec, {}, where, "cpu", Deadline.after(600))
     assert one_run.make_run(unit).state == "busy"
     child.stdin.write("\n")
     child.stdin.close()
@@ -156,9 +157,11 @@ def test_data_in_the_making(tmp_path, monkeypatch):
 def test_a_clock_that_jumps_moves_no_deadline(monkeypatch):
     deadline = Deadline.after(10_000.0)
     monkeypatch.setattr(time, "time", lambda: 4e9)  # a century on
-    assert 9_000 < deadline.left <= 10_000
+    assert 9_000 < deadline.seconds_left <= 10_000
     elsewhere = Deadline(10_000.0, deadline.monotonic, deadline.wall, "another machine")
-    assert elsewhere.left < 0  # it pauses, which loses nothing
+    assert elsewhere.seconds_left < 0  # it pauses, which loses nothing
     monkeypatch.setattr(time, "time", lambda: 0.0)
-    assert 9_000 < deadline.left <= 10_000 and elsewhere.left == 10_000  # and never grows beyond the budget
-    assert 4_000 < deadline.earlier(5_000.0).left <= 5_000
+    assert (
+        9_000 < deadline.seconds_left <= 10_000 and elsewhere.seconds_left == 10_000
+    )  # and never grows beyond the budget
+    assert 4_000 < deadline.earlier(5_000.0).seconds_left <= 5_000

@@ -10,6 +10,7 @@ import math
 import shutil
 import signal
 import time
+from contextlib import nullcontext
 from pathlib import Path
 
 import pytest
@@ -20,6 +21,7 @@ from spdebench.campaign.deadline import FOREVER, Deadline
 from spdebench.campaign.needs import RunSettings
 from spdebench.campaign.run import fill_missing
 from spdebench.campaign.selection import matching
+from spdebench.campaign.unit import Unit
 from spdebench.data import generate, open_dataset
 from spdebench.errors import UserError
 from spdebench.metrics import evaluate
@@ -113,8 +115,11 @@ def test_an_export_while_runs_are_made_keeps_what_only_the_results_have(copy, tm
     (job,) = (j for j in todo(cells, copy) if j.shifts)
     known = records.read(copy.results)[job.spec.digest]
     records.add(copy.results, dataclasses.replace(known, scores={**known.scores, "elsewhere": MetricValue(0.5)}))
+    asked: list[tuple] = []
+    monkeypatch.setattr(run, "PeriodicExport", lambda *arguments: asked.append(arguments) or nullcontext())
     monkeypatch.setattr(run, "export", lambda *_: None)  # the last one, when all runs have been made
     fill_missing([job], copy, portable=tmp_path / "portable")
+    portable.export(*asked[0])  # as while runs are made, with the records that it knows
     portable.merge(tmp_path / "portable", tmp_path / "there", tmp_path / "runs")
     moved = records.read(tmp_path / "there")[job.spec.digest]
     assert "again" in moved.shifts and moved.scores["elsewhere"].value == 0.5
@@ -177,8 +182,8 @@ def test_before_its_budget_ends_a_run_writes_what_it_has(whole, tmp_path, monkey
     cells = matching(tiny_table().cells(1), "deeponet")[:1]
     monkeypatch.setattr(one_run, "CHECKPOINT", 1e6)
     left = iter((600.0, 600.0, 1.0))  # before the run, after its first epoch, after its second
-    deadline = type("Clock", (), {"seconds": FOREVER, "left": property(lambda self: next(left))})()
-    unit = one_run.Unit(todo(cells, where)[0].spec, {}, where, "cpu", deadline)
+    deadline = type("Clock", (), {"seconds": FOREVER, "seconds_left": property(lambda self: next(left))})()
+    unit = Unit(todo(cells, where)[0].spec, {}, where, "cpu", deadline)
     assert one_run.make_run(unit).state == "paused"
     state = checkpoints.load(next((tmp_path / "runs").glob("*/last.safetensors")), unit.spec.digest)
     assert state["epoch"] == 2
@@ -202,7 +207,7 @@ def test_the_clock_ends_a_run(tmp_path, monkeypatch):
 def test_after_the_deadline_nothing_is_started(whole, tmp_path):
     where = places(tmp_path)
     cells = matching(tiny_table().cells(1), "deeponet")
-    unit = one_run.Unit(todo(cells, where)[0].spec, {}, where, "cpu", Deadline.after(-1))
+    unit = Unit(todo(cells, where)[0].spec, {}, where, "cpu", Deadline.after(-1))
     assert one_run.make_run(unit).state == "left" and not (tmp_path / "runs").exists()
 
 

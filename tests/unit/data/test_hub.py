@@ -17,7 +17,7 @@ import pytest
 from hub_server import Hub
 from in_children import run_code
 from spdebench.data import Dataset, generate, hub, open_dataset, publish
-from spdebench.data.hub import Place
+from spdebench.data.hub import Repository
 from spdebench.equations import equation
 from spdebench.errors import UserError
 
@@ -39,8 +39,8 @@ def server(monkeypatch, tmp_path) -> Iterator[Hub]:
 
 
 @pytest.fixture
-def place(server) -> Place:
-    return Place(REPO, endpoint=server.address, token=server.token or None)
+def place(server) -> Repository:
+    return Repository(REPO, endpoint=server.address, token=server.token or None)
 
 
 def left_in(folder: Path) -> set[str]:
@@ -70,7 +70,7 @@ def test_a_file_that_differs_is_not_touched(place, tmp_path):
 
 FETCH = (
     "import sys; from spdebench.data import hub\n"
-    "print(hub.get(sys.argv[1], hub.Place(sys.argv[2], endpoint=sys.argv[3]), sys.argv[4]))"
+    "print(hub.get(sys.argv[1], hub.Repository(sys.argv[2], endpoint=sys.argv[3]), sys.argv[4]))"
 )
 
 
@@ -132,16 +132,16 @@ def test_missing_repositories_and_files_are_one_line_errors(server, place, tmp_p
     with pytest.raises(UserError, match=f"did you mean '{NAME}'"):
         hub.get("Phi41-01_xi-128-120", place, tmp_path / "data")
     with pytest.raises(UserError, match="no dataset repository 'owner/none'"):
-        hub.get(NAME, Place("owner/none", endpoint=server.address), tmp_path / "data")
+        hub.get(NAME, Repository("owner/none", endpoint=server.address), tmp_path / "data")
     with pytest.raises(UserError, match="no revision 'v9'"):
-        hub.get(NAME, Place(REPO, "v9", endpoint=server.address), tmp_path / "data")
+        hub.get(NAME, Repository(REPO, "v9", endpoint=server.address), tmp_path / "data")
     assert not (tmp_path / "data").exists()
 
 
 @pytest.mark.parametrize("repo", ["", "name", "a/b/c", "../x", "a/..", "a b/c", "https://x/y"])
 def test_an_invalid_repository_name_is_a_one_line_error(repo):
     with pytest.raises(UserError, match="OWNER/NAME"):
-        Place(repo)
+        Repository(repo)
 
 
 def test_a_hub_cannot_name_files_elsewhere(server, place, tmp_path):
@@ -157,7 +157,7 @@ def test_a_token_is_asked_for(server, place, tmp_path):
     with pytest.raises(UserError, match="set HF_TOKEN"):
         hub.get(NAME, place, tmp_path / "data")
     assert not (tmp_path / "data").exists()
-    mine = Place(REPO, endpoint=server.address, token="secret")
+    mine = Repository(REPO, endpoint=server.address, token="secret")
     assert hub.get(NAME, mine, tmp_path / "data").stat().st_size == 1 << 18
 
 
@@ -194,7 +194,7 @@ def brief(dataset: Dataset) -> str:
 
 
 def test_a_dataset_goes_up_with_its_card_and_comes_back(server, dataset, tmp_path):
-    new = Place("owner/new", endpoint=server.address, token="t")
+    new = Repository("owner/new", endpoint=server.address, token="t")
     address = publish.push(dataset, new, card=brief)
     files = server.repos["owner/new"]
     assert set(files) == {dataset.name, dataset.with_suffix(".md").name, "README.md", "croissant.json"}
@@ -211,7 +211,7 @@ def test_a_dataset_goes_up_with_its_card_and_comes_back(server, dataset, tmp_pat
 
 def test_a_second_dataset_joins_the_first_on_the_front_page(server, dataset, other, tmp_path):
     yaml = pytest.importorskip("yaml")
-    new = Place("owner/new", endpoint=server.address, token="t")
+    new = Repository("owner/new", endpoint=server.address, token="t")
     publish.push(other, new, card=brief)
     publish.push(dataset, new, card=brief)
     _, head, body = server.repos["owner/new"]["README.md"].decode().split("---\n", 2)
@@ -232,7 +232,7 @@ def test_a_card_that_is_there_is_taken_and_a_readme_of_others_is_left(server, da
     mine = tmp_path / dataset.name
     shutil.copy(dataset, mine)
     mine.with_suffix(".md").write_text("# my own words\n")
-    publish.push(mine, Place(REPO, endpoint=server.address, token="t"), card=brief)
+    publish.push(mine, Repository(REPO, endpoint=server.address, token="t"), card=brief)
     assert server.repos[REPO][mine.with_suffix(".md").name] == b"# my own words\n"
     assert server.repos[REPO]["README.md"] == b"theirs" and NAME in server.repos[REPO]
 
@@ -240,13 +240,13 @@ def test_a_card_that_is_there_is_taken_and_a_readme_of_others_is_left(server, da
 def test_what_cannot_go_up(server, dataset, tmp_path):
     server.token = "secret"
     with pytest.raises(UserError, match="write access"):
-        publish.push(dataset, Place("owner/new", endpoint=server.address), card=brief)
+        publish.push(dataset, Repository("owner/new", endpoint=server.address), card=brief)
     damaged = tmp_path / "x.parquet"
     content = bytearray(dataset.read_bytes())
     content[300] ^= 1
     damaged.write_bytes(content)
     with pytest.raises(UserError, match="damaged"):
-        publish.push(damaged, Place("owner/new", endpoint=server.address, token="secret"), card=brief)
+        publish.push(damaged, Repository("owner/new", endpoint=server.address, token="secret"), card=brief)
     assert "owner/new" not in server.repos
 
 
@@ -287,7 +287,7 @@ def test_the_commands(server, dataset, tmp_path):
 def test_without_the_extra_the_error_names_it(monkeypatch):
     monkeypatch.setitem(sys.modules, "huggingface_hub", None)
     with pytest.raises(UserError, match="pip install 'huggingface_hub>="):
-        hub.get("x", Place("a/b"))
+        hub.get("x", Repository("a/b"))
 
 
 def test_the_server_is_what_we_think(server):
@@ -305,6 +305,6 @@ def test_the_network_is_tried_before_a_card_is_computed(server, dataset):
     with pytest.raises(UserError, match=r"cannot be reached.*nothing was uploaded"):
         publish.push(
             dataset,
-            Place("me/fresh", endpoint=server.address, token="t"),
+            Repository("me/fresh", endpoint=server.address, token="t"),
             card=lambda _: pytest.fail("the card was computed first"),
         )

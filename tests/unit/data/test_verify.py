@@ -51,7 +51,7 @@ def test_a_non_finite_value_is_a_difference(whole, tmp_path, capsys, value):
 
 
 def test_the_same_versions_must_give_the_same_bits_and_others_may_round(whole, tmp_path, capsys):
-    assert sb.verify(whole).same_make and sb.verify(whole, everything=True).good
+    assert sb.verify(whole).same_versions and sb.verify(whole, everything=True).good
     path = forged(whole, tmp_path / "same.parquet", last_bit(7))
     assert call("data", "verify", str(path), "--all") == 1
     assert f"{N - 1} to the bit" in (said := capsys.readouterr().out) and "none is allowed" in said
@@ -126,7 +126,7 @@ def test_chunks_of_other_code_are_refused_or_stated(tmp_path, monkeypatch, other
     mixed = sb.open_dataset(sb.generate(TINY, n=12, chunk=4, out=tmp_path, force=True))
     stated = [mixed.made, *mixed.made["also"]]
     assert {each.get(key) for each in stated} == {value, made_with("cpu").get(key)}
-    assert not sb.verify(mixed).same_make
+    assert not sb.verify(mixed).same_versions
 
 
 def test_a_cluster_may_have_several_kinds_of_processors(tmp_path, monkeypatch):

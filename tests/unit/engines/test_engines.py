@@ -49,7 +49,7 @@ def test_smaller_ranks_first_and_of_one_rank_the_longest():
 def test_units_that_have_become_possible_take_their_place_among_the_others():
     new = [["y"], [], ["z"]]
     needs = {each: Need(rank=(place,)) for place, each in enumerate("aybz")}
-    found = engines.run(str.upper, list("ab"), needs=needs.__getitem__, more=lambda: new.pop(0) if new else [])
+    found = engines.run(str.upper, list("ab"), needs=needs.__getitem__, new_units=lambda: new.pop(0) if new else [])
     assert list(found) == list("AYBZ")
 
 
@@ -71,22 +71,22 @@ needs = st.builds(
 def test_which_units_run_at_the_same_time(wanted, workers, memory, random):
     """At no moment more than fits, unless one runs alone; and everything gets its turn."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(local, "free_memory", lambda: memory - sum(n.memory for n in room.taken))
-        room = local.Room(workers, memory)
+        patch.setattr(local, "free_memory", lambda: memory - sum(n.memory for n in room.needs))
+        room = local.Reservations(workers, memory)
         waiting, done = list(wanted), 0
-        while waiting or room.taken:
+        while waiting or room.needs:
             for need, _ in room.choose([(need, need) for need in waiting]):
                 room.start(need)
                 waiting.remove(need)
-            assert room.taken and len(room.taken) <= workers
-            if len(room.taken) > 1:
+            assert room.needs and len(room.needs) <= workers
+            if len(room.needs) > 1:
                 # a unit with unknown needs is started while a unit runs that is larger than the memory
-                known = [n.memory for n in room.taken if n.memory]
+                known = [n.memory for n in room.needs if n.memory]
                 assert len(known) <= 1 or sum(known) <= memory
                 for place in "ab":
-                    there = [n for n in room.taken if n.place == place]
+                    there = [n for n in room.needs if n.place == place]
                     assert sum(n.gpus for n in there) <= 1 and len({n.kind for n in there} - {""}) <= 1
-            room.end(random.choice(room.taken))
+            room.end(random.choice(room.needs))
             done += 1
         assert done == len(wanted)
 
@@ -95,11 +95,11 @@ def test_a_unit_of_another_kind_gets_its_turn_when_the_gpu_is_free():
     """After a unit that waits for units of another kind to end, none starts on that GPU; on others they do."""
     small, large, other = (Need(gpus=0.1, seconds=9.0, place="a", kind=kind) for kind in ("small", "large", ""))
     elsewhere = Need(gpus=0.1, place="b", kind="small")
-    room = local.Room(9, None)
+    room = local.Reservations(9, None)
     room.start(small)
     waiting = [(name, need) for name, need in zip("oslse", (other, small, large, small, elsewhere), strict=True)]
     assert [name for name, _ in room.choose(waiting)] == ["o", "s", "e"]
-    assert [name for name, _ in local.Room(9, None).choose(waiting[2:3])] == ["l"]
+    assert [name for name, _ in local.Reservations(9, None).choose(waiting[2:3])] == ["l"]
     waiting[2] = ("l", replace(large, start_by=time.monotonic() - 1))  # too late for it: nobody waits
     assert [name for name, _ in room.choose(waiting)] == ["o", "s", "s", "e"]
 
@@ -113,7 +113,7 @@ def test_a_unit_overtakes_one_of_another_kind_if_it_does_not_make_it_wait_longer
         ("8 s", replace(small, seconds=8.0)),
         ("7 s", replace(small, seconds=7.0)),
     ]
-    room = local.Room(9, None, lambda: now)
+    room = local.Reservations(9, None, lambda: now)
     room.start(small)
     room.start(replace(small, seconds=4.0))
     now = 3.0
@@ -174,7 +174,7 @@ def test_a_run_does_not_count_the_memory_of_what_its_process_did_before():
 def test_a_killed_worker_costs_nothing_but_time(tmp_path):
     *first, last = [(str(tmp_path), k) for k in range(6)]
     later = [[last]]  # which becomes possible when one has ended
-    found = list(engines.run(engine_units.dies_once, first, 2, more=lambda: later.pop() if later else []))
+    found = list(engines.run(engine_units.dies_once, first, 2, new_units=lambda: later.pop() if later else []))
     assert sorted(found) == list(range(6))  # none lost, none doubled
     assert (tmp_path / "3").read_text() == "xx" and (tmp_path / "5").read_text() == "x"
 
@@ -211,7 +211,7 @@ def test_an_interrupt_ends_workers_and_leaves_nothing_half_written(tmp_path):
 
 
 def test_the_unit_of_a_stopped_worker_is_given_to_another(tmp_path, monkeypatch):
-    monkeypatch.setattr(local, "LOOK", 0.4)
+    monkeypatch.setattr(local, "CHECK_EVERY", 0.4)
     monkeypatch.setattr(local, "SILENT", 3)
     monkeypatch.setattr(local, "ATTEMPTS", 100)  # on a busy machine another worker may be silent for so short a time
     units = [(str(tmp_path), number) for number in range(3)]

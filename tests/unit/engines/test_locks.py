@@ -9,9 +9,9 @@ import warnings
 
 import pytest
 
-from spdebench.engines import held, locked
+from spdebench.engines import holder_of, locked
 from spdebench.errors import UserError
-from spdebench.files import lock_exclusive, try_lock
+from spdebench.file_locks import lock_exclusive, try_lock
 
 HOLD = (
     "import sys, time; from pathlib import Path; from spdebench.engines.locks import locked\n"
@@ -29,22 +29,22 @@ def holder(tmp_path):
 
 
 def test_seen_from_elsewhere_and_gone_with_its_process(holder, tmp_path):
-    assert held(tmp_path).startswith(f"process {holder.pid} on ")
-    assert held(tmp_path / "other") == ""
+    assert holder_of(tmp_path).startswith(f"process {holder.pid} on ")
+    assert holder_of(tmp_path / "other") == ""
     holder.send_signal(signal.SIGKILL)
     holder.wait()
-    assert held(tmp_path) == ""  # the note is still there, the lock is not
+    assert holder_of(tmp_path) == ""  # the note is still there, the lock is not
     assert str(holder.pid) in (tmp_path / "lock").read_text()
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         with locked(tmp_path):
-            assert held(tmp_path)
+            assert holder_of(tmp_path)
 
 
 def test_looking_does_not_take_it(tmp_path):
     with locked(tmp_path):
-        assert held(tmp_path) and held(tmp_path)
-    assert held(tmp_path) == "" == held(tmp_path)
+        assert holder_of(tmp_path) and holder_of(tmp_path)
+    assert holder_of(tmp_path) == "" == holder_of(tmp_path)
 
 
 def test_a_system_without_locks_is_one_line(tmp_path, monkeypatch):

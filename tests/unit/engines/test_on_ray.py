@@ -45,7 +45,7 @@ def test_one_thread_and_a_killed_worker(tmp_path):
 
 @pytest.mark.slow
 def test_the_unit_of_a_stopped_worker_is_given_to_another(tmp_path, monkeypatch):
-    monkeypatch.setattr(on_ray, "LOOK", 0.4)
+    monkeypatch.setattr(on_ray, "CHECK_EVERY", 0.4)
     monkeypatch.setattr(heartbeats, "SILENT", 3)
     units = [(str(tmp_path), number) for number in range(3)]
     assert sorted(engines.run(engine_units.stops_once, units, engine="ray")) == [0, 1, 2]

@@ -35,7 +35,7 @@ def test_contraction(m: int, shape: tuple[int, ...], axis: int) -> None:
     n, h = shape[axis], normal(*shape)
     whole = torch.randn(n + 3, m + 2, generator=torch.Generator().manual_seed(0)).cuda()
     for matrix in (whole[:n, :m].T, whole.T.contiguous()[:m, :n]):
-        assert contract_cuda.takes(matrix, h.flatten(axis + 1).flatten(0, axis - 1) if axis else h.flatten(1)[None])
+        assert contract_cuda.supports(matrix, h.flatten(axis + 1).flatten(0, axis - 1) if axis else h.flatten(1)[None])
         close(lambda matrix=matrix: contract(matrix, h, axis), [h])
 
 

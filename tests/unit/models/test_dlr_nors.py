@@ -92,7 +92,7 @@ def test_dense_second_pass_is_ours():
     plain = PlainDLR(dense(model.trees.kernel.drift, setting.shape), coordinates(setting).transpose(0, 1))
     v = torch.randn(known.shape[:-1], generator=torch.Generator().manual_seed(0))
     by_hand = plain._with(v, known[..., fixed])
-    ours = model.trees.again(known, v)
+    ours = model.trees.trees_with_datum(known, v)
     assert [names[i] for i in inside] == [
         "I_c", "I[I_c]", "I[I[xi] I_c]", "I[I_c^2]", "I[I[xi]^2 I_c]", "I[I[xi] I_c^2]",
     ]  # fmt: skip

@@ -270,7 +270,7 @@ def test_second_pass_with_the_same_datum_is_the_first(name):
     features = TreeFeatures(setting(equation), grow(equation.rule))
     first = features(u0, dw)
     datum = first[..., features.names.index("I_c")]
-    again = features.again(first, datum, dw)
+    again = features.trees_with_datum(first, datum, dw)
     close(again, first[..., list(features.with_datum)], 1e-5)
 
 
@@ -284,9 +284,11 @@ def test_second_pass_is_differentiable():
     v, direction = torch.randn(2, *dw.shape, generator=generator)
     weight = torch.randn(*dw.shape, len(features.with_datum), generator=generator)
     v.requires_grad_()
-    (gradient,) = torch.autograd.grad((features.again(first, v) * weight).sum(), v)
+    (gradient,) = torch.autograd.grad((features.trees_with_datum(first, v) * weight).sum(), v)
     e = 1e-2
-    ahead, back = ((features.again(first, v.detach() + s * e * direction) * weight).double().sum() for s in (1, -1))
+    ahead, back = (
+        (features.trees_with_datum(first, v.detach() + s * e * direction) * weight).double().sum() for s in (1, -1)
+    )
     assert float((gradient * direction).sum()) == pytest.approx(float(ahead - back) / (2 * e), rel=1e-3)
 
 

@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 
 from spdebench.campaign import one_run, plan
-from spdebench.campaign.one_run import Places
 from spdebench.campaign.run import fill_missing
+from spdebench.campaign.unit import Places
 from spdebench.cli.main import main
 from spdebench.paper import figure_data
 from spdebench.paper.catalogue import table

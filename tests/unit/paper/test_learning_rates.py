@@ -10,9 +10,9 @@ import pytest
 from tests.tiny_tables import made_up, tiny_table
 
 from spdebench.campaign import one_run, plan, run
-from spdebench.campaign.one_run import Places
 from spdebench.campaign.rates import SCORING_SECONDS
 from spdebench.campaign.run import fill_missing
+from spdebench.campaign.unit import Places, RunOutcome, Unit
 from spdebench.paper import base, fill
 from spdebench.paper.base import PILOT_EPOCHS, Table
 from spdebench.paper.layout import with_reference_rows
@@ -77,7 +77,7 @@ def test_pilots_cost_what_comes_after_them_too(tuned):
     cells = tuned.cells(1)
     pilots = [job for job in plan.jobs(cells, {}) if job.pilot]
     cell = next(c for c in cells if c.pilots)
-    (three,) = {job.chain for job in pilots if job.spec in cell.pilots}
+    (three,) = {job.seconds_with_run for job in pilots if job.spec in cell.pilots}
     (run,) = {w.job.seconds for w in plan.waiting(cells, {}) if w.job.spec in cell.runs}
     shifts = sum(1 for c in cells if c.shift is not None and c.runs == cell.runs)
     assert three == pytest.approx(
@@ -99,7 +99,7 @@ def campaign(tuned, tmp_path, monkeypatch):
         cells = [c for c in tuned.cells(1, records=known) if (c.model, c.column, c.part) == ("deeponet", "J=4", "test")]
         return plan.jobs([c for c in cells if c.group.startswith("xi")], known, where.runs)
 
-    def make() -> list[one_run.RunOutcome]:
+    def make() -> list[RunOutcome]:
         outcomes = fill_missing(jobs(), where, after_pilots=jobs)
         assert all(job.status == "done" for job in jobs())
         return outcomes
@@ -117,9 +117,9 @@ def test_a_run_joins_the_campaign_when_its_pilots_have_ended(campaign):
 
 
 def test_runs_that_another_process_makes_are_waited_for_also_after_their_pilots(campaign, monkeypatch):
-    def made_elsewhere(unit: one_run.Unit) -> one_run.RunOutcome:
+    def made_elsewhere(unit: Unit) -> RunOutcome:
         if not unit.wait_for_others:
-            return one_run.RunOutcome(unit.spec.name, "busy")
+            return RunOutcome(unit.spec.name, "busy")
         return one_run.make_run(unit)
 
     monkeypatch.setattr(run, "make_run", made_elsewhere)

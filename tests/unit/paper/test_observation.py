@@ -15,7 +15,8 @@ from spdebench.campaign.needs import Needs
 from spdebench.metrics.law import terms
 from spdebench.paper.base import Cell
 from spdebench.paper.catalogue import table
-from spdebench.paper.fill import Filled, fill
+from spdebench.paper.fill import fill
+from spdebench.paper.filled import Filled
 from spdebench.paper.skill import skill_interval
 from spdebench.records import Record, store
 from spdebench.report import headline

@@ -108,5 +108,5 @@ def test_a_page_without_marks_is_refused_before_anything_is_written(tmp_path):
     readme.write_text("\n".join(marks) + "\n")
     page.write_text("no marks\n")
     with pytest.raises(UserError, match="must hold the lines <!-- core -->"):
-        headline.write({}, readme)
+        headline.write_pages({}, readme)
     assert readme.read_text() == "\n".join(marks) + "\n" and list(page.parent.iterdir()) == [page]

@@ -67,7 +67,7 @@ def test_the_committed_page_is_what_the_records_give():
 def test_the_committed_headline_is_what_the_records_give():
     known = records.read(ROOT / "results")
     text = (ROOT / "README.md").read_text(encoding="utf-8")
-    assert headline.filled(text, known) == text, AGAIN
+    assert headline.readme_with_tables(text, known) == text, AGAIN
     for path in opening.FIGURES.values():
         told = re.search(r"<dc:description>(.*?)</dc:description>", (ROOT / path).read_text(encoding="utf-8"))
         assert told and html.unescape(told[1]) == opening.drawn(known), AGAIN
@@ -273,7 +273,7 @@ def test_a_commit_that_is_not_all_of_the_code_is_told(cells, few):
 def test_the_headline_has_the_solver_with_its_true_error(cells):
     shifts = {"finer": {"scores": {"rel_l2": {"value": 0.0125}}}}
     known = recorded(cells, {"FNO": 0.02}) | recorded(cells, {"solver": 1e-8}, shifts=shifts, inference_ms=2.0)
-    text = headline.block(known)
+    text = headline.headline_table(known)
     assert "| solver vs fine reference | 0.0125 (1) |  | 2 |" in text
     assert re.search(r"\| FNO \| 0.0200 \(1\) \| 0.023±1e-4 \| 0.5 \| [^|]* \| - \| 0.16±3e-3 \|  \|  \|", text)
     waiting = "NCDE, NRDE, NCDE-FNO, DeepONet, WNO, NSPDE, DLR-Net, generator's kernel, GT, mean, linear, trees, step"
@@ -283,7 +283,7 @@ def test_the_headline_has_the_solver_with_its_true_error(cells):
 
 def test_a_row_with_the_generators_kernel_is_shown_and_not_ranked(cells):
     known = recorded(cells, {"FNO": 0.02, "trees": 0.05, "trees, generator's kernel": 1e-5})
-    text = headline.block(known)
+    text = headline.headline_table(known)
     assert "| trees | 0.0500 (1) |" in text and "| trees, generator's kernel | 1.0e-05 (1) |" in text
     filled = fill(table(NAME), known)
     assert filled.best["xi -> u", "J=128"] == ("FNO",) and filled.significance["xi -> u", "J=128"][1] == "trees"
@@ -354,10 +354,10 @@ def test_no_line_strikes_through_a_name():
 
 def test_only_the_text_between_the_marks_changes():
     text = f"before\n{headline.OPEN}\nold\n{headline.CLOSE}\nafter\n"
-    assert headline.replaced(text, "new\n") == f"before\n{headline.OPEN}\nnew\n{headline.CLOSE}\nafter\n"
+    assert headline.replace_between_marks(text, "new\n") == f"before\n{headline.OPEN}\nnew\n{headline.CLOSE}\nafter\n"
     for wrong in ("none", text + text, f"{headline.CLOSE}\n{headline.OPEN}\n"):
         with pytest.raises(UserError, match="must hold the lines"):
-            headline.replaced(wrong, "new\n")
+            headline.replace_between_marks(wrong, "new\n")
 
 
 def test_the_command_writes_all_or_nothing(tmp_path, cells, few, capsys):

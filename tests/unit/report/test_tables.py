@@ -14,7 +14,8 @@ import pytest
 
 from spdebench.errors import UserError
 from spdebench.paper.base import Table
-from spdebench.paper.fill import Filled, fill
+from spdebench.paper.fill import fill
+from spdebench.paper.filled import Filled
 from spdebench.paper.layout import want
 from spdebench.records.summary import count, number, one_digit
 from spdebench.report.markup import tex

@@ -113,8 +113,8 @@ def test_other_datasets_by_the_same_split_hold_the_same_paths(files):
     [
         ({"inputs": "u0+xi"}, 0.0, "kappa=0"),
         ({"inputs": "xi"}, 0.1, "varies"),
-        ({"every": 5}, 0.0, "does not divide"),
-        ({"stride": 3}, 0.0, "does not divide"),
+        ({"every": 5}, 0.0, "every must divide"),
+        ({"stride": 3}, 0.0, "stride must divide"),
         ({"stride": 4}, 0.0, r"noise at 4 points, where its modes alias; .* points=4 edition=converged"),
         ({"n": 41}, 0.0, "has 40"),
         ({"split": "0:1:1"}, 0.0, "three weights"),

@@ -17,7 +17,7 @@ import spdebench as sb
 from hub_server import Hub
 from spdebench import tensors
 from spdebench.cli.main import main
-from spdebench.data.hub import Place
+from spdebench.data.hub import Repository
 from spdebench.data.identity import from_dict as dataset_from_dict
 from spdebench.errors import UserError
 from spdebench.records.summary import number
@@ -62,8 +62,8 @@ def server(monkeypatch, tmp_path):
         made.shutdown()
 
 
-def place(server: Hub, repo: str = "owner/tiny") -> Place:
-    return Place(repo, endpoint=server.address, token="t", kind="model")
+def place(server: Hub, repo: str = "owner/tiny") -> Repository:
+    return Repository(repo, endpoint=server.address, token="t", kind="model")
 
 
 def inputs(run: sb.Run) -> tuple[np.ndarray, np.ndarray]:

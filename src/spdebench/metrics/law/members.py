@@ -62,6 +62,7 @@ class Ensembles:
 
     @staticmethod
     def _check(x: tuple[int, ...], y: tuple[int, ...], grid: Grid, has_t0: bool) -> None:
+        """Refuse arrays that are not members of fields on this grid for the same inputs."""
         layout = "N m T " + " ".join("XYZ"[: grid.dim])
         for label, shape in (("prediction", x), ("truth", y)):
             if len(shape) != 3 + grid.dim or 0 in shape:

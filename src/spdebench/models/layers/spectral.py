@@ -226,5 +226,5 @@ def _part(z: Tensor, axis: int, low: int, high: int) -> Tensor:
 
 
 def _turned(z: Tensor) -> Tensor:
-    """i z."""
+    """i z, for complex numbers as pairs (real, imaginary) along the first axis."""
     return torch.stack([-z[1], z[0]])

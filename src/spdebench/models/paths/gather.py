@@ -97,7 +97,7 @@ class _GradientSums:
         self._sums = [b if a is None or b is None else a.add_(b) for a, b in zip(self._sums, new, strict=True)]
         self._pairs = []
 
-    def take(self) -> list[Tensor | None]:
+    def pop_gradients(self) -> list[Tensor | None]:
         """The gradients of W and b, each None if it is not needed or the map was not used; then forget them."""
         self._drop_failed_pass()
         if self._pairs:
@@ -130,7 +130,7 @@ class _Start(Function):
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, g: Tensor) -> tuple[Tensor | None, ...]:
-        return g, None, *(t for sums in ctx.sums for t in sums.take())
+        return g, None, *(t for sums in ctx.sums for t in sums.pop_gradients())
 
 
 class _Apply(Function):

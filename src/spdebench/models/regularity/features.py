@@ -57,7 +57,7 @@ class TreeFeatures(nn.Module):
         self._grow(fields, self.trees, xi)
         return torch.stack([fields[t].expand_as(dw) for t in self.trees], -1)
 
-    def again(self, known: Tensor, datum: Tensor, dw: Tensor | None = None) -> Tensor:
+    def trees_with_datum(self, known: Tensor, datum: Tensor, dw: Tensor | None = None) -> Tensor:
         """The trees that contain I_c, with ``datum`` (B T X..) instead of I_c: (B, T, X.., len(with_datum)).
 
         ``known`` are all trees of the first pass; ``dw`` is needed if the noise is multiplicative.

@@ -56,6 +56,7 @@ class Sizes:
 
     @staticmethod
     def of(grid: Grid, frames: int, rows: int) -> Sizes:
+        """The sizes for paths with this many frames on a grid; ``rows`` is the most that a regression may use."""
         points = math.prod(grid.points)
         return Sizes(
             search_rows=min(rows, 4000, max(600, 2_500_000 // points)),
@@ -116,9 +117,9 @@ class Search:
         best, useless = self._try(Plan()), set[str]()
         while best.error > ENOUGH:
             self.kept.append(best.plan)
-            found, idle = self._round(best, useless, again=False)
+            found, idle = self._round(best, useless, retry_useless=False)
             if not self._better(found, best) and best.error > self.retry:
-                found, idle = self._round(best, useless, again=True)
+                found, idle = self._round(best, useless, retry_useless=True)
             if not self._better(found, best):
                 break
             best, useless = found, useless | idle
@@ -129,14 +130,14 @@ class Search:
         self.kept.append(best.plan)
         return best
 
-    def _round(self, best: Choice, useless: set[str], *, again: bool) -> tuple[Choice, set[str]]:
+    def _round(self, best: Choice, useless: set[str], *, retry_useless: bool) -> tuple[Choice, set[str]]:
         """The best extension of a plan, or the first that halves the error; and the names of those that did not help.
 
-        Extensions that did not help before (``useless``) are left out, or with ``again`` only they are tried.
+        Extensions that did not help before (``useless``) are left out, or with ``retry_useless`` only they are tried.
         """
         found, idle = best, set[str]()
         for what, plan in self._extensions(best.plan):
-            if plan in self.tried or (what in useless) is not again:
+            if plan in self.tried or (what in useless) is not retry_useless:
                 continue
             made = self._try(plan, best)
             if made.error < found.error:
@@ -195,6 +196,7 @@ class Search:
         start: Choice | None = None,
         stable: Callable[[Stepper], bool] | None = None,
     ) -> Choice:
+        """Fit a plan on at most ``rows`` rows; its error is that of `_score` on ``paths`` validation paths."""
         return fit(
             plan, self.grid, self.train, rows, self.limits, lambda made: self._score(made, paths), ridges, start, stable
         )
@@ -219,12 +221,12 @@ def error(stepper: Stepper, paths: Paths) -> float:
     v = stepper.rollout(paths.u[:, 0], paths.dw, replace=False)
     gap, size = ((x[:, 1:].double()).flatten(1).norm(dim=1) for x in (v - paths.u, paths.u))
     errors = (gap / size)[size > 0]
-    if not stepper.bounded and bool(stepper.wild(v)[:, -1].any() or (errors > DIVERGED).any()):
+    if not stepper.bounded and bool(stepper.left_range(v)[:, -1].any() or (errors > DIVERGED).any()):
         return math.inf
     return float(errors.mean()) if len(errors) else 0.0
 
 
-def held_out(paths: Paths) -> tuple[Paths, Paths]:
+def training_and_validation(paths: Paths) -> tuple[Paths, Paths]:
     """Split one set of paths into training and validation paths; the latter are the last quarter of them."""
     count = max(1, len(paths) // 4)
     if len(paths) < 2:

@@ -85,14 +85,14 @@ def fit(
     plan: Plan,
     grid: Grid,
     paths: Paths,
-    most: int,
+    most_rows: int,
     limits: tuple[torch.Tensor, float],
     score: Callable[[Stepper], float],
     ridges: Sequence[float],
     start: Choice | None = None,
     stable: Callable[[Stepper], bool] | None = None,
 ) -> Choice:
-    """Fit stage after stage on at most ``most`` rows, each with the ridge whose rollout has the smallest ``score``.
+    """Fit stage after stage on at most ``most_rows``, each with the ridge whose rollout has the smallest ``score``.
 
     ``start`` is a fit of the same plan with fewer stages, which is continued. With ``stable`` the last stage gets the
     best ridge that passes that test; the error is infinite if none does.
@@ -101,7 +101,7 @@ def fit(
     maps = start.stepper.maps if start else [Map(n) for n in range(plan.history + 1)]
     best: Choice | None = None
     for stage in range(start.plan.stages + 1 if start else 1, plan.stages + 1):
-        systems = [normal_equations(plan, one, stage, dictionary, paths, most) for one in maps]
+        systems = [normal_equations(plan, one, stage, dictionary, paths, most_rows) for one in maps]
         trials = []
         for ridge in ridges:
             extended = [s.extend(one, ridge) for one, s in zip(maps, systems, strict=True)]
@@ -134,14 +134,14 @@ class System:
         return Map(one.history, [*one.stages, Stage(self.terms, weights)])
 
 
-def normal_equations(plan: Plan, one: Map, stage: int, dictionary: Dictionary, paths: Paths, most: int) -> System:
+def normal_equations(plan: Plan, one: Map, stage: int, dictionary: Dictionary, paths: Paths, most_rows: int) -> System:
     """Sum the rows of the next stage of the map ``one``; with less history than the plan it is for one early step."""
     grid = dictionary.grid
     terms = plan.terms(grid.dim, one.history, stage)
     only = one.history if one.history < plan.history else None
     normal = Normal()
     width = (len(terms) + 4) * (2**grid.dim if plan.dealiased else 1)
-    for fields, target, t in paths.blocks(grid, one.history, only, most, width):
+    for fields, target, t in paths.blocks(grid, one.history, only, most_rows, width):
         if dictionary.frame is not None:
             target = dictionary.frame.move(target, -dictionary.frame.shift(fields["u"], fields["w"]))
             fields = dictionary.frame.aligned(fields)

@@ -32,7 +32,7 @@ from spdebench import spec
 from spdebench.errors import UserError
 from spdebench.grids import Grid
 from spdebench.models.base import Config, Features, OperatorModel
-from spdebench.models.step.choose import Sizes, held_out
+from spdebench.models.step.choose import Sizes, training_and_validation
 from spdebench.models.step.ensemble import LawChoice, LawSearch, draw_members
 from spdebench.models.step.fit import Plan
 from spdebench.models.step.one_step import StepSearch
@@ -101,7 +101,7 @@ class StepModel(OperatorModel, name="step"):
     # --- fitting --------------------------------------------------------------------------------------------------
     def calibrate(self, features: Features, target: Tensor) -> None:
         """Fit and choose on one set of samples, a quarter of which is used for validation."""
-        self._fit(*held_out(Paths(target, features["dw"])))
+        self._fit(*training_and_validation(Paths(target, features["dw"])))
 
     def calibrate_stream(
         self, train: Iterable[tuple[Features, Tensor]], val: Iterable[tuple[Features, Tensor]]
@@ -109,7 +109,7 @@ class StepModel(OperatorModel, name="step"):
         """Fit on the training part, choose on the validation part, and return the validation error of the choice."""
         paths, checks = _kept(train, TRAIN_BYTES), _kept(val, VAL_BYTES)
         assert paths is not None, "the training part is empty"
-        return self._fit(paths, checks) if checks is not None else self._fit(*held_out(paths))
+        return self._fit(paths, checks) if checks is not None else self._fit(*training_and_validation(paths))
 
     def _fit(self, train: Paths, val: Paths) -> float:
         """Search for the best plan, store what was found in the buffers, and return its validation error."""

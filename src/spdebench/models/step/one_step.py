@@ -81,8 +81,8 @@ def one_step_error(stepper: Stepper, paths: Paths) -> float:
     """The root mean square of v - u_{n+1} over that of u_{n+1}, over all paths, steps and points."""
     gap = size = 0.0
     for n in range(paths.frames - 1):
-        for first in range(0, len(paths), stepper.at_once):
-            rows = slice(first, first + stepper.at_once)
+        for first in range(0, len(paths), stepper.paths_at_once):
+            rows = slice(first, first + stepper.paths_at_once)
             _, _, difference = one_step(stepper, Paths(paths.u[rows], paths.dw[rows]), n)
             gap += float(stepper.grid.inverse(difference).square().sum())
         size += float(paths.u[:, n + 1].double().square().sum())

@@ -48,7 +48,7 @@ def shown_modes(grid: Grid) -> Tensor:
     return start * shape[-1] + k
 
 
-def bootstrap(plan: Plan, one: Map, train: Paths, grid: Grid, most: int) -> Tensor:
+def bootstrap(plan: Plan, one: Map, train: Paths, grid: Grid, most_rows: int) -> Tensor:
     """The 2.5 % and 97.5 % bootstrap quantiles of the first stage's coefficients: (terms, 2, shown modes), flattened.
 
     Samples are drawn in groups, each with normal equations of its own, so that a draw costs one solution.
@@ -58,7 +58,7 @@ def bootstrap(plan: Plan, one: Map, train: Paths, grid: Grid, most: int) -> Tens
     sums = []
     for g in range(groups):
         part = Paths(train.u[g::groups], train.dw[g::groups])
-        normal = normal_equations(plan, Map(one.history), 1, dictionary, part, max(1, most // groups)).normal
+        normal = normal_equations(plan, Map(one.history), 1, dictionary, part, max(1, most_rows // groups)).normal
         assert normal.gram is not None and normal.right is not None
         sums.append((normal.gram[modes], normal.right[modes]))
     generator = torch.Generator().manual_seed(0)

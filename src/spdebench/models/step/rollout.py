@@ -125,7 +125,7 @@ class Stepper:
         return out
 
     @property
-    def at_once(self) -> int:
+    def paths_at_once(self) -> int:
         """How many paths take a step together, so that the columns of their terms have about BLOCK bytes."""
         width = max(len(stage.terms) for one in self.maps for stage in one.stages) + 4
         points = math.prod(self.grid.points) * (2**self.grid.dim if self.dictionary.work is not self.grid else 1)
@@ -165,7 +165,7 @@ class Stepper:
         self, bound: Tensor, u0: Tensor, dw: Tensor, random: RandomPart | None = None, states: Tensor | None = None
     ) -> Tensor:
         """The paths with values cut at ``bound`` (B), one for each path; inf does not cut."""
-        frames, size = dw.shape[1], self.at_once
+        frames, size = dw.shape[1], self.paths_at_once
         out = torch.empty(dw.shape, dtype=torch.float64, device=dw.device)
         for first in range(0, len(dw), size):
             rows = slice(first, first + size)
@@ -173,7 +173,7 @@ class Stepper:
             self._roll(u0[rows].double(), dw[rows], out[rows], frames, bound[rows], draws)
         return out
 
-    def wild(self, u: Tensor, start: Tensor | float = 0.0) -> Tensor:
+    def left_range(self, u: Tensor, start: Tensor | float = 0.0) -> Tensor:
         """(B, T): true from the first frame on at which a path (B T X..) leaves the range of the training data.
 
         If ``start`` (B), the largest |u_0|, is larger than the largest |u| of these data, the range is that of u_0.
@@ -184,12 +184,12 @@ class Stepper:
     def _replace_wild(self, u0: Tensor, dw: Tensor, out: Tensor) -> None:
         """Replace paths that leave the range, from there on, by bounded ones."""
         start = u0.double().abs().flatten(1).amax(1)
-        wild = self.wild(out, start)
-        rows = wild[:, -1].nonzero()[:, 0]
+        left_range = self.left_range(out, start)
+        rows = left_range[:, -1].nonzero()[:, 0]
         if len(rows):
             bounded = self._cut_at(start[rows].clamp_min(1.0 / RANGE * self.largest), u0[rows], dw[rows])
-            shape = (*wild[rows].shape, *(1,) * self.grid.dim)
-            out[rows] = torch.where(wild[rows].reshape(shape), bounded, out[rows])
+            shape = (*left_range[rows].shape, *(1,) * self.grid.dim)
+            out[rows] = torch.where(left_range[rows].reshape(shape), bounded, out[rows])
 
     def _roll(
         self, u0: Tensor, dw: Tensor, out: Tensor, frames: int, bound: Tensor, draws: Draws | None = None

@@ -73,7 +73,7 @@ def numbers(problem: SuiteProblem) -> Iterator[Want]:
     whole = core.source(problem, {}, problem.n, problem.seed)
     setting = TaskSpec(inputs="u0+xi", **problem.task).setting(equation)
     every: dict[str, Any] = {"task": {**problem.task, "seen": equation.truncation}}
-    common: dict[str, Any] = {"inputs": "u0+xi", "published": None, "optional": True, "turn": int(equation.dim > 1)}
+    common: dict[str, Any] = {"inputs": "u0+xi", "published": None, "optional": True, "order": int(equation.dim > 1)}
 
     def rows(group: str, row: str, metrics: tuple[str, ...] = tuple(COLUMNS), **fields: Any) -> Iterator[Want]:
         for metric in metrics:

@@ -77,13 +77,13 @@ class ProblemBoard:
 
 def boards(suite: Suite, records: Records, entered: Iterable[Submission], only: str = "") -> list[ProblemBoard]:
     """The problems of a suite that have a row, in the suite's order; ``only``: the one of this name."""
-    wanted = {_place(*identity_of(problem)): problem.name for problem in suite.problems}
+    wanted = {_data_and_task(*identity_of(problem)): problem.name for problem in suite.problems}
     if only and only not in wanted.values():
         raise unknown(f"problem of the suite {suite.name}", only, [problem.name for problem in suite.problems])
     names: dict[str, str] = {}
     runs: list[ShownRun] = []
     for run in (*shown_runs(records, pilots_of(TABLES)), *shown_submissions(entered)):
-        name = wanted.get(_place(run.record.datasets[0], run.record.task)) if len(run.datasets) == 1 else None
+        name = wanted.get(_data_and_task(run.record.datasets[0], run.record.task)) if len(run.datasets) == 1 else None
         if name is not None and only in ("", name):
             names[run.problem] = name
             runs.append(run)
@@ -95,7 +95,7 @@ def boards(suite: Suite, records: Records, entered: Iterable[Submission], only: 
     return sorted(found, key=lambda each: (order.index(each.name), -1 if each.seen is None else each.seen))
 
 
-def _place(data: Mapping[str, Any], task: Mapping[str, Any]) -> str:
+def _data_and_task(data: Mapping[str, Any], task: Mapping[str, Any]) -> str:
     """Dataset and task as text, without ``seen`` and what depends on it: members and chunk size."""
     kept = {key: value for key, value in data.items() if key not in ("seen", "members", "chunk")}
     return spec.canonical_json([kept, {key: value for key, value in task.items() if key != "seen"}])

@@ -12,7 +12,7 @@ from spdebench.data.identity import dataset_of
 from spdebench.equations import EQUATIONS, Equation
 from spdebench.equations.meanings import choices, meaning
 from spdebench.paper.base import Cell
-from spdebench.paper.fill import Filled
+from spdebench.paper.filled import Filled
 from spdebench.paper.layout import FINE_REFERENCE, MORE_ACCURATE
 from spdebench.records.summary import MAIN, number
 from spdebench.report.formatting import title

@@ -13,7 +13,7 @@ from spdebench import spec
 from spdebench.models import MODELS, OperatorModel
 from spdebench.models.counts import counts
 from spdebench.models.meanings import meaning
-from spdebench.paper.fill import Entry, Filled
+from spdebench.paper.filled import Entry, Filled
 from spdebench.records.record import TEST
 from spdebench.records.summary import MAIN, count, number
 from spdebench.report.handbook.formula import display

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from spdebench.paper.fill import Entry, Filled
+from spdebench.paper.filled import Entry, Filled
 from spdebench.report.numbers import first_few
 from spdebench.report.style import BLUE, GREEN, GREY, ORANGE, plain
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 PINK, AMBER, SKY = "#cc79a7", "#e69f00", "#56b4e9"  # Okabe and Ito's, as those of the common style
 TITLE = 110  # the most characters of a figure's title
-LOOKS: dict[str, tuple[str, str]] = {
+LINE_STYLES: dict[str, tuple[str, str]] = {
     "nspde": (BLUE, "-"),
     "dlr-net": (ORANGE, "-"),
     "fno": (GREEN, "-"),
@@ -32,9 +32,9 @@ LOOKS: dict[str, tuple[str, str]] = {
 """Colour and line of each model, the same in every figure."""
 
 
-def look(model: str) -> dict[str, Any]:
+def line_style(model: str) -> dict[str, Any]:
     """Options of a model's lines."""
-    colour, line = LOOKS.get(model, (GREY, ":"))
+    colour, line = LINE_STYLES.get(model, (GREY, ":"))
     return {"color": colour, "linestyle": line}
 
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from spdebench.errors import UserError
 from spdebench.grids import Grid
-from spdebench.paper.fill import Entry, Filled
+from spdebench.paper.filled import Entry, Filled
 from spdebench.paper.shown_sample import FRAMES, shown_sample
 from spdebench.records.fields import FieldData
 from spdebench.report.numbers import heading

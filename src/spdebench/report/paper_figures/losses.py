@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from spdebench.metrics import metric_title
-from spdebench.paper.fill import Entry, Filled
+from spdebench.paper.filled import Entry, Filled
 from spdebench.records.record import LossLog
 from spdebench.report.numbers import heading, seeds_text
 from spdebench.report.paper_figures.base import TITLE, Drawn, lacking, not_shown

@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from spdebench.paper.fill import Entry, Filled
+from spdebench.paper.filled import Entry, Filled
 from spdebench.records.record import MomentCurves, MomentData
 from spdebench.report.numbers import heading
-from spdebench.report.paper_figures.base import TITLE, Drawn, lacking, look, not_shown
+from spdebench.report.paper_figures.base import TITLE, Drawn, lacking, line_style, not_shown
 from spdebench.report.style import INK, new_figure, plain, styled
 
 if TYPE_CHECKING:
@@ -57,7 +57,7 @@ def _plot(filled: Filled, found: dict[str, dict[str, tuple[Entry, MomentData]]],
             handles.setdefault("truth", truth)
             for row, (entry, own) in rows.items():
                 curve = _curve(own.predicted, statistic, frame)
-                (drawn,) = axes.plot(_points(own), curve, linewidth=1.1, **look(entry.cell.model))
+                (drawn,) = axes.plot(_points(own), curve, linewidth=1.1, **line_style(entry.cell.model))
                 handles.setdefault(row, drawn)
             axes.set_title(f"{plain(group)}, {statistic}, frame {block.frames[frame]}, t = {block.times[frame]:g}")
             axes.margins(x=0)

@@ -6,12 +6,12 @@ import math
 import re
 from typing import TYPE_CHECKING, Any
 
-from spdebench.paper.fill import Filled, Group
+from spdebench.paper.filled import Filled, Group
 from spdebench.paper.skill import CLIMATOLOGY, ENERGY_SCORE
 from spdebench.records.record import TEST
 from spdebench.records.summary import SKILL
 from spdebench.report.numbers import heading, seeds_text
-from spdebench.report.paper_figures.base import TITLE, Drawn, lacking, look, not_shown
+from spdebench.report.paper_figures.base import TITLE, Drawn, lacking, line_style, not_shown
 from spdebench.report.style import GREY, INK, legend_below, new_figure, plain, styled
 from spdebench.training.law_rows import CONDITIONAL_MEAN, INDEPENDENT_LAW
 
@@ -111,7 +111,7 @@ def _lines(axes: Axes, groups: dict[str, Group], levels: list[str], metric: str)
         if name == INDEPENDENT_LAW and ALL in groups:
             heights[levels.index(ALL)] = 1.0 if metric == SKILL else 0.0  # the true law is a point
         places = range(min(heights), max(heights) + 1)  # the line has a gap where a run is missing
-        options = {"marker": "o", **look(name), **ENDS.get(name, {})}
+        options = {"marker": "o", **line_style(name), **ENDS.get(name, {})}
         axes.plot(
             places, [heights.get(k, math.nan) for k in places], label=plain(row), markersize=3 if thin else 4.5,
             linewidth=0.7 if thin else 1.4, alpha=0.7 if thin else 1.0, **options,

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from spdebench.metrics import metric_title
-from spdebench.paper.fill import Entry, Filled, Group
+from spdebench.paper.filled import Entry, Filled, Group
 from spdebench.report.numbers import heading
-from spdebench.report.paper_figures.base import TITLE, Drawn, lacking, look, not_shown
+from spdebench.report.paper_figures.base import TITLE, Drawn, lacking, line_style, not_shown
 from spdebench.report.style import GREY, new_figure, plain, styled
 
 if TYPE_CHECKING:
@@ -77,7 +77,7 @@ def _missing_runs(filled: Filled, panels: list[Group], complete: dict[str, list[
 
 
 def _frame(axes: PolarAxes, group: Group) -> None:
-    """Metrics around, decades inwards."""
+    """Label a panel: a metric at each angle, and powers of ten of the ratio to the best from the rim to the centre."""
     axes.set_theta_zero_location("N")
     axes.set_theta_direction(-1)
     angles = np.linspace(0, 2 * math.pi, len(group.columns), endpoint=False)
@@ -102,7 +102,7 @@ def _polygon(axes: PolarAxes, group: Group, row: str, rivals: list[str]) -> Line
     best = [min(_finite([group.entries[r, e.cell.column] for r in rivals])) for e in entries]
     ends = [radius(e.mean, b) for e, b in zip(entries, best, strict=True)]
     angles = np.linspace(0, 2 * math.pi, len(entries) + 1)
-    (line,) = axes.plot(angles, [*ends, ends[0]], linewidth=1.3, **look(entries[0].cell.model))
+    (line,) = axes.plot(angles, [*ends, ends[0]], linewidth=1.3, **line_style(entries[0].cell.model))
     axes.fill(angles, [*ends, ends[0]], color=line.get_color(), alpha=0.04, linewidth=0)
     return line
 

@@ -14,7 +14,7 @@ from spdebench.report.board import BoardRow, Problem, ShownDataset, ShownRun, pr
 from spdebench.report.site.board_pages import ROWS, BoardPage, board_pages
 
 if TYPE_CHECKING:
-    from spdebench.paper.fill import Filled
+    from spdebench.paper.filled import Filled
 
 
 @dataclass(frozen=True)

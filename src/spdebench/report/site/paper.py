@@ -21,7 +21,7 @@ from spdebench.report.site.render import Drawing, Page, Templates, draw
 from spdebench.training.solver_row import SOLVER
 
 if TYPE_CHECKING:
-    from spdebench.paper.fill import Entry, Filled, Group
+    from spdebench.paper.filled import Entry, Filled, Group
 
 
 def table_pages(content: Content, templates: Templates) -> Iterator[Page]:

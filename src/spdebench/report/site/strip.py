@@ -81,10 +81,10 @@ def _mark(row: BoardRow, at: float) -> str:
     """A circle for a network, a square for a baseline, a diamond for a submission; hollow if it has no rank."""
     assert row.main is not None
     colour = f"var({COLOURS[row.kind]})"
-    look = f'fill="{colour if row.rank else "none"}" stroke="{colour}"'
+    shape_style = f'fill="{colour if row.rank else "none"}" stroke="{colour}"'
     shape = {
-        "baseline": f'<rect x="{at - 3.5:.1f}" y="{LINE - 3.5}" width="7" height="7" {look}>',
-        "submission": f'<path d="M{at - 5.5:.1f} {LINE}l5.5 -5.5l5.5 5.5l-5.5 5.5z" {look}>',
-    }.get(row.kind, f'<circle cx="{at}" cy="{LINE}" r="4" {look}>')
+        "baseline": f'<rect x="{at - 3.5:.1f}" y="{LINE - 3.5}" width="7" height="7" {shape_style}>',
+        "submission": f'<path d="M{at - 5.5:.1f} {LINE}l5.5 -5.5l5.5 5.5l-5.5 5.5z" {shape_style}>',
+    }.get(row.kind, f'<circle cx="{at}" cy="{LINE}" r="4" {shape_style}>')
     kind = {"r": "rect", "p": "path", "c": "circle"}[shape[1]]
     return f"{shape}<title>{html.escape(f'{row.label}: {number(row.main.mean)}')}</title></{kind}>"
