@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from spdebench.equations import Equation, equation
-from spdebench.errors import without_aliasing_warning
+from spdebench.errors import UserError, without_aliasing_warning
 from spdebench.grids import Grid
 from spdebench.noise import Basis, UnseenNoise, Wiener, make_basis
 from spdebench.noise.unseen import fill_states
@@ -111,3 +111,15 @@ def test_draws_are_a_function_of_seed_epoch_sample_and_draw():
     for i, one in enumerate(several):
         for other in several[:i]:
             assert abs(float(torch.corrcoef(torch.stack((one[:, 1:].flatten(), other[:, 1:].flatten())))[0, 1])) < 0.4
+
+
+def test_a_setting_has_the_truncations_that_a_file_has():
+    """J itself is all of the noise, except with resolve_mollifier, whose noise has modes beyond J."""
+    small = {"points": 64, "frames": 4, "steps": 4, "truncation": 16, "kappa": 0.1}
+    usual, beyond = (equation("kpz", **small, resolve_mollifier=resolved) for resolved in (False, True))
+    assert not TaskSpec(seen=16).setting(usual).partial and TaskSpec(seen=14).setting(beyond).partial
+    with pytest.raises(UserError, match="seen=J=16 is not all of the noise"):
+        TaskSpec(seen=16).setting(beyond).unseen()
+    for eq, seen in ((usual, 18), (usual, -2), (beyond, 18)):
+        with pytest.raises(UserError, match=f"seen must be between 0 and J=16, got {seen}"):
+            TaskSpec().setting(eq).unseen(law=True, seen=seen)

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import cast
 
 import torch
+from torch import Tensor
 
 from spdebench import engines
 from spdebench.campaign.deadline import Deadline, OutOfTime, until
@@ -23,7 +24,7 @@ from spdebench.tasks import Batch, Part
 from spdebench.training import RunSpec
 from spdebench.training.law_rows import INDEPENDENT_LAW
 from spdebench.training.provenance import device_name, device_type
-from spdebench.training.scoring import BATCH, inference_time, rounded
+from spdebench.training.scoring import BATCH, inference_time, repeated_rows, rounded
 from spdebench.training.solver_row import SOLVER, solver_time
 
 
@@ -102,12 +103,12 @@ def timed(record: Record, device: str) -> Record | None:
     """
     if record.provenance.device != device_name(device) or record.model == INDEPENDENT_LAW or depends_on_fit(record):
         return None
-    ms = _solver_ms(record, device) if record.model == SOLVER else _network_ms(record, device)
-    return replace(record, exclusive_timing=True, inference_ms=rounded(ms))
+    ms, batch = (_solver_time if record.model == SOLVER else _network_time)(record, device)
+    return replace(record, exclusive_timing=True, inference_ms=rounded(ms), inference_batch=batch)
 
 
-def _network_ms(record: Record, device: str) -> float:
-    """Milliseconds per sample of a network with random weights and inputs: their values do not change its time."""
+def _network_time(record: Record, device: str) -> tuple[float, int]:
+    """`inference_time` of a network with random weights and inputs: their values do not change its time."""
     spec = RunSpec(
         model=record.model,
         config=dict(record.config),
@@ -115,7 +116,7 @@ def _network_ms(record: Record, device: str) -> float:
         task=dict(record.task),
         options=dict(record.options),
     )
-    return inference_time(spec.build().to(device), cast(Part, _Sample(spec)))[0]
+    return inference_time(spec.build().to(device), cast(Part, _Sample(spec)))
 
 
 class _Sample:
@@ -128,16 +129,17 @@ class _Sample:
     def __len__(self) -> int:
         return BATCH
 
-    def batch(self, rows: slice) -> Batch:
-        count = len(range(BATCH)[rows])
+    def batch(self, rows: Tensor) -> Batch:
+        count = len(rows)
         dw = torch.randn((count, *self.shape), generator=torch.Generator().manual_seed(0)) * self.setting.dt**0.5
         dw[:, 0] = 0
         known = (self.setting.equation,) if self.setting.equation else ()
         return Batch(torch.zeros_like(dw[:, 0]), dw, known, torch.zeros(count, dtype=torch.long))
 
 
-def _solver_ms(record: Record, device: str) -> float:
+def _solver_time(record: Record, device: str) -> tuple[float, int]:
+    """Milliseconds per sample of the solver, and the batch size."""
     spec = from_dict(dict(record.datasets[0]))
     with without_aliasing_warning():
-        paths = simulate(spec.equation, spec.seed, range(min(BATCH, spec.n)), device=device)
-        return solver_time(spec.equation, paths.u0, paths.dw)
+        paths = simulate(spec.equation, spec.seed, repeated_rows(spec.n).tolist(), device=device)
+        return solver_time(spec.equation, paths.u0, paths.dw), BATCH

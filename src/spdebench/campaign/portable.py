@@ -81,7 +81,7 @@ def export(folder: str | Path, known: Records, runs: str | Path) -> Moved:
 
 
 class PeriodicExport:
-    """A context in which a folder is exported to again and again, for at most a tenth of the time.
+    """A context in which a folder is exported to again and again, for at most a tenth of the time, and at its end.
 
     A thread does it, so that the checkpoints of a run that trains for long are there too, and that no run waits for it:
     the machine may be lost at any moment. ``known`` may change meanwhile. If an export fails, a warning says so once,
@@ -101,18 +101,22 @@ class PeriodicExport:
     def __exit__(self, *error: object) -> None:
         self._ended.set()
         self._thread.join()
+        self._export()
 
     def _repeat(self) -> None:
         pause = SHORTEST_PAUSE
         while not self._ended.wait(pause):
             start = time.monotonic()
-            try:
-                export(self.folder, self.known, self.runs)
-            except (OSError, UserError) as error:
-                if not self._warned:
-                    warnings.warn(f"nothing was exported to {self.folder}: {error}", stacklevel=2)
-                self._warned = True
+            self._export()
             pause = max(SHORTEST_PAUSE, 9 * (time.monotonic() - start))
+
+    def _export(self) -> None:
+        try:
+            export(self.folder, self.known, self.runs)
+        except (OSError, UserError) as error:
+            if not self._warned:
+                warnings.warn(f"nothing was exported to {self.folder}: {error}", stacklevel=2)
+            self._warned = True
 
 
 def _record_of(run: Path, known: Records) -> Record | None:

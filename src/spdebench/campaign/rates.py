@@ -6,9 +6,9 @@ where on a GPU the start of a step costs as much as 0.1 million numbers, on a pr
 draw counts. Models without training and reference rows take a rate times the million numbers of their data.
 
 A rate is the median over finished runs of the same model on the same kind of device: with the same configuration and
-equation if there are any, else on the same equation, else on any. Runs that shared their GPU count with the time that
-they would have taken alone (`sharing`). Where there is no record the rate comes from `rates.csv`, whose rows hold for
-one configuration or, where none is given, for all.
+equation if there are any, else on the same equation, else in as many space dimensions, else on any. Runs that shared
+their GPU count with the time that they would have taken alone (`sharing`). Where there is no record the rate comes from
+`rates.csv`, whose rows hold for one configuration or, where none is given, for all.
 The rows of flow-fno on cuda are copies of those of fno, which has the same layers.
 """
 
@@ -23,7 +23,7 @@ from functools import cache
 from importlib import resources
 from typing import Any, TypeGuard
 
-from spdebench.campaign.effort import epoch_cost, million_numbers, training_part
+from spdebench.campaign.effort import epoch_cost, million_numbers, space_dimensions, training_part
 from spdebench.campaign.sharing import loads, slowdown
 from spdebench.errors import UserError
 from spdebench.models import MODELS
@@ -155,7 +155,13 @@ def seconds_without_epochs(record: Record) -> float | None:
 
 def _keys(model: str, datasets: Iterable[Mapping[str, Any]], config: Mapping[str, Any]) -> list[tuple[str, ...]]:
     """Keys of similar runs, from the most similar to the least similar."""
-    return _known_as(model, str(next(iter(datasets)).get("equation")), canonical_json(dict(config)))
+    datasets = list(datasets)
+    *similar, any_data = _known_as(model, str(datasets[0].get("equation")), canonical_json(dict(config)))
+    try:
+        dimensions = space_dimensions(datasets)
+    except UserError:  # of an equation that is not declared here
+        dimensions = 0
+    return [*similar, *([(model, f"{dimensions} dimensions")] if dimensions else []), any_data]
 
 
 def _known_as(model: str, equation: str, config: str) -> list[tuple[str, ...]]:

@@ -38,7 +38,7 @@ MEASURED_SHARES: Mapping[str, float] = {
 """Share of an H200 that a run of each model uses in such steps: the columns together / alone of `bench train`, the time
 per epoch and run of eight simultaneous runs over that of a run alone. (flow-fno has the layers of fno.)"""
 SHARES_IN_SPACE: Mapping[str, float] = {"ncde-fno": 1.0}
-"""The same in two and three space dimensions, for models that use other kernels there. One run of ncde-fno on nse of the
+"""The same in two and three space dimensions, for models that use other kernels there. A run of ncde-fno on nse of the
 core suite took 1.55 s per epoch alone, and 4.7 s next to another one and a run of gt or dlr-net."""
 UNMEASURED_SHARE = 0.7  # share of models that were not measured
 FULL_LOAD = 2.5  # sum of shares up to which runs start on a GPU: more gain nothing, and all take longer

@@ -173,6 +173,13 @@ class OperatorModel(nn.Module):
             )
 
     @classmethod
+    def check_mixture(cls, settings: Sequence[Setting], config: Config) -> None:
+        """Raise `UserError` if the model cannot be trained on samples of several equations together.
+
+        ``settings`` has that of each dataset, at least two, on the same grid and times; the equation of each is known.
+        """
+
+    @classmethod
     def predicts_on(cls, other: Setting, trained: Setting) -> bool:
         """Whether a model that was trained on data of the setting ``trained`` can predict data of ``other``."""
         if other.dim != trained.dim or (other.frames != trained.frames and not cls.any_horizon):

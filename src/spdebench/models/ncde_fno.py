@@ -46,21 +46,38 @@ class Convolution(nn.Module):
 
     The default form stores P and Q for these k (k = 0..m/2 in one dimension). The published form, in one dimension,
     stores a matrix for each centred k, as reals (h, h, m, 2); for real z those of k and -k are redundant.
+
+    The transform acts along one axis after the other. Its coefficients are those of the 2^d products of cos(2 pi k_i
+    x_i) or sin(2 pi k_i x_i), k_i >= 0. One matrix maps those of all waves with the same |k_1|, .., |k_d| (a *mode*).
     """
 
     numbers: Tensor
+    places: Tensor
+    factors: Tensor
 
     def __init__(self, hidden: int, modes: int, published: bool, dim: int = 1) -> None:
         super().__init__()
         self.modes, self.published = modes, published
-        self.register_buffer("numbers", _one_of_each_pair(modes // 2, dim), persistent=False)  # k, (modes, axes)
-        shape = (hidden, hidden, modes, 2) if published else (len(self.numbers), hidden, hidden, 2)
+        numbers = _one_of_each_pair(modes // 2, dim)
+        self.register_buffer("numbers", numbers, persistent=False)  # k, (waves, axes)
+        self.register_buffer("places", _places(numbers), persistent=False)
+        self.register_buffer("factors", _factors(dim), persistent=False)
+        shape = (hidden, hidden, modes, 2) if published else (len(numbers), hidden, hidden, 2)
         self.weight = nn.Parameter(torch.randn(shape) / math.sqrt(2 * hidden))  # from, to
 
     def matrices(self, points: Sequence[int]) -> Tensor:
-        """((P, Q), (-Q, P)) for every k, ``(k, 2, h, 2, h)``: the output (cosine, sine), then the input (a, b)."""
+        """The matrix of every mode, ``(modes, 2^d, h, 2^d, h)``: the output, then the input.
+
+        In one dimension it is ((P, Q), (-Q, P)): from (a, b) to the coefficients of cosine and sine.
+        """
         p, q = self.parts(points)
-        return torch.stack([torch.stack([p, q], dim=2), torch.stack([-q, p], dim=2)], dim=1)
+        waves = torch.stack([torch.stack([p, q], dim=2), torch.stack([-q, p], dim=2)], dim=1)  # (k, 2, h, 2, h)
+        if len(points) == 1:
+            return waves
+        with torch.autocast(waves.device.type, enabled=False):
+            waves = functional.pad(waves, (0,) * 9 + (1,))[self.places]  # zeros for a k that is not stored
+            factors = self.factors.to(waves)
+            return torch.einsum("sap,qsahbg,sbr->qphrg", factors, waves, factors)
 
     def parts(self, points: Sequence[int]) -> tuple[Tensor, Tensor]:
         """P and Q for every k, ``(k, h, h)`` each; the first h is the output."""
@@ -72,15 +89,12 @@ class Convolution(nn.Module):
         p, q = self._centred() if self.published else self._half(points)
         return p.mT, q.mT
 
-    def waves(self, points: Sequence[int]) -> Tensor:
-        """cos(2 pi k.x) and sin(2 pi k.x) alternately, ``(2k, X)``."""
-        angle = torch.zeros(len(self.numbers), *(1 for _ in points), dtype=torch.float64, device=self.weight.device)
-        for axis, n in enumerate(points):
-            j = torch.arange(n, device=self.weight.device)
-            phase = (self.numbers[:, axis, None] * j % n).double() * (2 * math.pi / n)
-            angle = angle + phase.view(-1, *(n if other == axis else 1 for other in range(len(points))))
-        angle = angle.flatten(1)
-        return torch.stack([angle.cos(), angle.sin()], dim=1).flatten(0, 1).to(self.weight)
+    def waves(self, points: Sequence[int]) -> tuple[Tensor, ...]:
+        """For every axis cos(2 pi k x) and sin(2 pi k x), k = 0..m/2, alternately, ``(2k, n)``."""
+        k = torch.arange(self.modes // 2 + 1, device=self.weight.device)
+        phases = (k[:, None] * torch.arange(n, device=k.device) % n for n in points)
+        angles = (phase.double() * (2 * math.pi / n) for phase, n in zip(phases, points, strict=True))
+        return tuple(torch.stack([a.cos(), a.sin()], dim=1).flatten(0, 1).to(self.weight) for a in angles)
 
     def _half(self, points: Sequence[int]) -> tuple[Tensor, Tensor]:
         """P and Q of the default form, in which k also represents -k.
@@ -114,13 +128,63 @@ def _one_of_each_pair(top: int, dim: int) -> Tensor:
     return torch.tensor([k for k in every if k >= (0,) * dim])  # the first component that is not 0 is positive
 
 
-def add_convolution(v: Tensor, z: Tensor, waves: Tensor, mix: Map) -> Tensor:
-    """v + K * z, in place, for v ``(B, X, w)``; ``mix`` maps ``(B, k, 2h)`` to ``(B, k, 2w)``, one matrix per mode."""
-    batch, rows = len(z), len(waves)
-    waves = waves.expand(batch, -1, -1)
-    spectrum = torch.bmm(waves, z).view(batch, rows // 2, -1)  # a and b of one mode are adjacent
-    parts = mix(spectrum).reshape(batch, rows, -1)
-    return v.baddbmm_(waves.mT.to(v), parts.to(v))
+def _places(numbers: Tensor) -> Tensor:
+    """For every mode |k_1|, .., |k_d| the places of k = (|k_1|, +-|k_2|, .., +-|k_d|) in ``numbers``, -1 where k is not
+    there or is listed already: ``(modes, 2^(d-1))``."""
+    place = {tuple(k): i for i, k in enumerate(numbers.tolist())}
+    top, dim = int(numbers.max()), numbers.shape[1]
+    rows = []
+    for mode in itertools.product(range(top + 1), repeat=dim):
+        found = [tuple(s * k for s, k in zip(signs, mode, strict=True)) for signs in _signs(dim)]
+        rows.append([place.get(k, -1) if k not in found[:i] else -1 for i, k in enumerate(found)])
+    return torch.tensor(rows)
+
+
+def _signs(dim: int) -> list[tuple[int, ...]]:
+    """(1, +-1, .., +-1)."""
+    return [(1, *others) for others in itertools.product((1, -1), repeat=dim - 1)]
+
+
+def _factors(dim: int) -> Tensor:
+    """Factors of products of cos(a_i) or sin(a_i), ``(2^(d-1), 2, 2^d)``: their sums are the cosine and the sine of
+    a_1 +- a_2 .. +- a_d, the real and the imaginary part of prod_i (cos(a_i) + i s_i sin(a_i))."""
+    out = torch.zeros(2 ** (dim - 1), 2, 2**dim)
+    for row, signs in enumerate(_signs(dim)):
+        for column, sines in enumerate(itertools.product((0, 1), repeat=dim)):
+            power = sum(sines)  # i^power
+            sign = math.prod(s for s, sine in zip(signs, sines, strict=True) if sine)
+            out[row, power % 2, column] = sign * (-1) ** (power // 2)
+    return out
+
+
+def add_convolution(v: Tensor, z: Tensor, waves: Sequence[Tensor], mix: Map) -> Tensor:
+    """v + K * z, in place, for v ``(B, X, w)``; ``mix`` maps ``(B, modes, 2^d h)`` to ``(B, modes, 2^d w)``."""
+    c = z
+    for axis, wave in enumerate(waves):  # the axes before are transformed
+        c = c.reshape(len(z) * math.prod(len(other) for other in waves[:axis]), wave.shape[1], -1)
+        c = torch.bmm(wave.expand(len(c), -1, -1), c)
+    c = _by_axis(mix(_by_mode(c.reshape(len(z), -1, z.shape[-1]), waves)), waves)
+    first, *others = waves
+    for axis in range(len(others), 0, -1):  # the axes after are points again
+        c = c.reshape(len(z) * math.prod(len(other) for other in waves[:axis]), len(waves[axis]), -1)
+        c = torch.bmm(waves[axis].mT.expand(len(c), -1, -1), c)
+    c, first = c.reshape(len(z), len(first), -1), first.mT.expand(len(z), -1, -1)
+    return v.add_(torch.bmm(first, c).view_as(v)) if others else v.baddbmm_(first.to(v), c.to(v))
+
+
+def _by_mode(c: Tensor, waves: Sequence[Tensor]) -> Tensor:
+    """(B, (k_1, 2, k_2, 2, ..), h) -> (B, (k_1, k_2, ..), (2, 2, .., h))."""
+    if len(waves) > 1:
+        c = c.view(len(c), *(n for wave in waves for n in (len(wave) // 2, 2)), c.shape[-1])
+        axes = range(1, 2 * len(waves) + 1)
+        c = c.permute(0, *axes[::2], *axes[1::2], -1)
+    return c.reshape(len(c), math.prod(len(wave) // 2 for wave in waves), -1)
+
+
+def _by_axis(c: Tensor, waves: Sequence[Tensor]) -> Tensor:
+    """(B, (k_1, k_2, ..), (2, 2, .., w)) -> (B, k_1, 2, k_2, 2, .., w)."""
+    c = c.unflatten(2, (*(2 for _ in waves), -1)).unflatten(1, [len(wave) // 2 for wave in waves])
+    return c.permute(0, *(axis for i in range(1, len(waves) + 1) for axis in (i, i + len(waves))), -1)
 
 
 class Field(nn.Module):
@@ -166,7 +230,7 @@ class Field(nn.Module):
         four times as large as K."""
         mixing = torch.stack(self.kernel.parts(points)) / math.prod(points)  # a and b are means
         linear = self.skip, self.inner, self.outer, self.noise
-        return self.kernel.waves(points), mixing, *(t for layer in linear for t in (layer.weight, layer.bias))
+        return *self.kernel.waves(points), mixing, *(t for layer in linear for t in (layer.weight, layer.bias))
 
     def bind(self, start: Tensor, points: Sequence[int]) -> tuple[Tensor, Product]:
         """z_0 and the function (z, dW) -> F(z) dt + G(z) dW for one solve; weight gradients are summed at the end."""

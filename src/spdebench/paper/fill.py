@@ -33,6 +33,7 @@ from spdebench.records.summary import (
 )
 from spdebench.registry import command
 from spdebench.tasks.split import BLOCKS, weights
+from spdebench.training.scoring import BATCH
 from spdebench.training.solver_row import SOLVER, floor_of
 
 Place = tuple[str, str]
@@ -166,6 +167,12 @@ class Filled:
     significance: Mapping[Place, tuple[float, str]]  # p-value, runner-up
     notes: tuple[str, ...]
     devices: tuple[str, ...] = field(default=())
+    batches: tuple[int, ...] = (BATCH,)  # sizes of the batches at which inference times were measured
+
+    @property
+    def times_text(self) -> str:
+        """The batch and the device of the inference times: ``batch 100 on cpu: ..``."""
+        return f"batch {' and '.join(map(str, self.batches))} on {' and '.join(self.devices)}"
 
     @property
     def rows(self) -> list[str]:
@@ -216,8 +223,9 @@ def fill(table: Table, records: Records, seeds: int = 3, edition: Edition = "pap
                     significance[group.name, column] = (p, order[1].cell.row)
     timed = {r.digest: r for e in entries for r in e.records if r.inference_ms is not None}
     devices = sorted({one_line(r.provenance.device or "?") for r in timed.values()})
+    batches = sorted({r.inference_batch or BATCH for r in timed.values()})  # older records of the solver state none
     notes, edition = _notes(table, entries), table.edition or edition
-    return Filled(table, edition, entries, groups, best, significance, notes, tuple(devices))
+    return Filled(table, edition, entries, groups, best, significance, notes, tuple(devices), tuple(batches))
 
 
 def _notes(table: Table, entries: tuple[Entry, ...]) -> tuple[str, ...]:

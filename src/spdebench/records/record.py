@@ -240,6 +240,7 @@ class Record:
             figure_data=figure_data,
             exclusive_timing=timed,
             inference_ms=self.inference_ms if timed else None,
+            inference_batch=self.inference_batch if timed else None,
         )
 
     def with_addition(self, new: Addition) -> Record:
@@ -253,7 +254,8 @@ class Record:
         )
         if not new.exclusive_timing:
             return merged
-        return dataclasses.replace(merged, exclusive_timing=True, inference_ms=new.inference_ms)
+        batch = new.inference_batch or self.inference_batch
+        return dataclasses.replace(merged, exclusive_timing=True, inference_ms=new.inference_ms, inference_batch=batch)
 
     def filled_from(self, other: Record) -> Record:
         """This record with the additions that another record of the same run has."""
@@ -284,6 +286,7 @@ class Addition:
     figure_data: FigureData = FigureData()
     exclusive_timing: bool = False
     inference_ms: float | None = None
+    inference_batch: int | None = None
 
     def __post_init__(self) -> None:
         if self.exclusive_timing and self.inference_ms is None:

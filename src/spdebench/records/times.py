@@ -36,14 +36,15 @@ def depends_on_fit(record: Record) -> bool:
 
 def share_times(records: Records) -> dict[str, Record]:
     """The records, each with the exclusive time of its kind; otherwise its own, unless it shared a device."""
-    exclusive = {kind(r): r.inference_ms for r in records.values() if r.exclusive_timing}
+    exclusive = {kind(r): (r.inference_ms, r.inference_batch) for r in records.values() if r.exclusive_timing}
     return {digest: _timed(record, exclusive) for digest, record in records.items()}
 
 
-def _timed(record: Record, exclusive: dict[str, float | None]) -> Record:
-    """The record with the time that is valid for it."""
+def _timed(record: Record, exclusive: dict[str, tuple[float | None, int | None]]) -> Record:
+    """The record with the time that is valid for it, and the batch at which it was measured."""
     own = None if record.shared_device else record.inference_ms
-    return dataclasses.replace(record, inference_ms=exclusive.get(kind(record), own))
+    ms, batch = exclusive.get(kind(record), (own, record.inference_batch))
+    return dataclasses.replace(record, inference_ms=ms, inference_batch=batch)
 
 
 def without_exclusive_time(records: Iterable[Record], known: Records) -> list[Record]:

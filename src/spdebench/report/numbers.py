@@ -59,7 +59,7 @@ def remarks(filled: Filled) -> list[tuple[str, str]]:
     """Lines below a table, each with a command or an empty text: notes, the device of the times, missing runs."""
     lines = [(note, "") for note in filled.notes]
     if filled.devices:
-        lines.append((f"ms: inference time per sample at batch 100 on {' and '.join(filled.devices)}.", ""))
+        lines.append((f"ms: inference time per sample at {filled.times_text}.", ""))
     lines += [("Drawn by:", command) for command in filled.table.draw]
     for command, entries in filled.missing().items():
         runs = len({r.digest for e in entries for r in e.cell.runs if r.digest not in e.digests})

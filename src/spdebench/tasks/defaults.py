@@ -26,8 +26,16 @@ def _table() -> dict[str, Any]:
     return tomllib.loads((resources.files("spdebench.tasks") / "defaults.toml").read_text(encoding="utf-8"))
 
 
-def _fits(entry: dict[str, Any], equation: Equation | None) -> bool:
-    """Whether an entry applies: the equation is in ``equations`` (if given) and has the field values of ``when``."""
+def _fits(entry: dict[str, Any], setting: Setting) -> bool:
+    """Whether an entry with settings of a model applies to this data."""
+    here = {"inputs": setting.inputs, "dim": setting.dim}
+    return _fits_equation(entry, setting.equation) and all(
+        entry.get(key, value) == value for key, value in here.items()
+    )
+
+
+def _fits_equation(entry: dict[str, Any], equation: Equation | None) -> bool:
+    """Whether the equation is in ``equations`` (if given) and has the field values of ``when``."""
     if "equations" in entry and (equation is None or equation.name not in entry["equations"]):
         return False
     return all(equation is not None and getattr(equation, k, None) == v for k, v in entry.get("when", {}).items())
@@ -46,22 +54,22 @@ def subsampling(equation: Equation) -> dict[str, int]:
     An entry applies to the stored size that it names in ``when``; datasets of other sizes are used whole.
     """
     for entry in _table().get("subsampling", []):
-        if _fits(entry, equation):
+        if _fits_equation(entry, equation):
             return {key: int(entry[key]) for key in ("every", "stride") if key in entry}
     return {}
 
 
 def recommended(model: str, setting: Setting) -> Recommendation:
-    """The settings of ``model`` for this data: entries of `defaults.toml` that apply; later ones win."""
-    config: dict[str, Any] = {}
-    training: dict[str, Any] = {}
-    sources: list[str] = []
-    for entry in _table().get("setting", []):
-        tasks = entry.get("inputs")
-        if entry["model"] == model and _fits(entry, setting.equation) and tasks in (None, setting.inputs):
-            if "dim" in entry and entry["dim"] != setting.dim:
-                continue
-            config |= entry.get("config", {})
-            training |= entry.get("training", {})
-            sources.append(entry["source"])
-    return Recommendation(config, training, tuple(dict.fromkeys(sources)))
+    """The settings of ``model`` for this data: entries of `defaults.toml` that apply; later ones win.
+
+    The sources are those of the entries whose values are used, and of those that have none.
+    """
+    entries = [e for e in _table().get("setting", []) if e["model"] == model and _fits(e, setting)]
+    parts: dict[str, dict[str, Any]] = {"config": {}, "training": {}}
+    used: dict[tuple[str, str], int] = {}
+    for place, entry in enumerate(entries):
+        for part, values in parts.items():
+            values |= entry.get(part, {})
+            used |= {(part, key): place for key in entry.get(part, {})}
+    kept = [e for place, e in enumerate(entries) if place in used.values() or not parts.keys() & e.keys()]
+    return Recommendation(**parts, sources=tuple(dict.fromkeys(e["source"] for e in kept)))

@@ -10,6 +10,7 @@ import torch
 from torch import Tensor
 
 from spdebench import spec
+from spdebench.data.identity import check_seen
 from spdebench.equations import Equation, identity
 from spdebench.equations.inputs import Inputs
 from spdebench.errors import UserError
@@ -69,8 +70,6 @@ class Setting:
         known = self.seen if seen is None else seen
         if known is None or self.equation is None:
             raise UserError("all of the noise is given to the model; a law needs a task with seen=K")
-        if known > self.equation.truncation:
-            raise UserError(f"seen must be between 0 and J={self.equation.truncation}, got {known}")
         return _unseen(self.equation, self.grid, known, law)
 
     def to_dict(self) -> dict[str, Any]:
@@ -94,6 +93,7 @@ class Setting:
 @functools.lru_cache(maxsize=32)
 def _unseen(equation: Equation, grid: Grid, seen: int, law: bool) -> UnseenNoise:
     """The unseen noise of an equation at the points of a task's grid, as it would be stored."""
+    check_seen(equation, seen)
     basis = equation.series()
     roots = equation.eigenvalue_roots() if law else torch.ones(basis.index.shape, dtype=torch.float64)
     projected, solving = equation.edition == "converged", equation.solving_grid

@@ -157,6 +157,8 @@ def identify(model: str | OperatorModel, task: Task, config: Mapping[str, Any], 
             raise UserError(f"model '{model.name}' was built for other data; build it with this task")
         chosen, name = model.config, model.name
         initial = weights_digest(model) if model.trainable else ""
+    if len(task.equations) > 1:
+        MODELS[name].check_mixture([dataclasses.replace(setting, equation=each) for each in task.equations], chosen)
     options = options_for(name, setting, **given)
     _check_one_law(options, len(task.datasets))
     return RunSpec(
@@ -204,11 +206,14 @@ def plan(
     setting = chosen.setting(equations[0])
     cls = MODELS[model]
     cls.supports(setting)
+    chosen_config = cls.configure(setting, config or {})
+    if len(equations) > 1:
+        cls.check_mixture([chosen.setting(each) for each in equations], chosen_config)
     training = options_for(model, setting, **(options or {}))
     _check_one_law(training, len(datasets))
     return RunSpec(
         model=model,
-        config=spec.to_dict(cls.configure(setting, config or {})),
+        config=spec.to_dict(chosen_config),
         datasets=tuple(d.to_dict() for d in datasets),
         task=spec.to_dict(chosen),
         options=spec.to_dict(training),

@@ -46,6 +46,7 @@ class ReferenceSpec(ABC):
         seconds: float,
         device: str,
         inference_ms: float | None = None,
+        inference_batch: int | None = None,
     ) -> Record:
         """The record of these scores, which took ``seconds`` to measure on the device."""
         return Record(
@@ -61,6 +62,7 @@ class ReferenceSpec(ABC):
             samples=own.samples,
             shifts=dict(shifts),
             inference_ms=inference_ms,
+            inference_batch=inference_batch,
             training_seconds=0.0,
             measuring_seconds=round(seconds, 3),
             provenance=Provenance(**provenance(device)),

@@ -92,21 +92,28 @@ def _point_scores(model: OperatorModel, part: Part, prediction: Tensor) -> Score
 
 
 def inference_time(model: OperatorModel, part: Part) -> tuple[float, int]:
-    """(milliseconds per sample, batch size) of features and network, inputs on the device; median after a warm-up."""
-    size = min(BATCH, len(part))
+    """(milliseconds per sample, batch size) of features and network, inputs on the device; median after a warm-up.
+
+    The batch has 100 samples, those of a smaller part repeated, or fewer if the memory does not hold so many.
+    """
     if model.device.type == "cuda":
         try:
-            return 1e3 * _seconds(model, part, size) / size, size
+            return 1e3 * _seconds(model, part, BATCH) / BATCH, BATCH
         except torch.OutOfMemoryError:
             torch.cuda.empty_cache()
-    size = min(size, evaluation_batch(part.shape))
+    size = min(BATCH, evaluation_batch(part.shape))
     return 1e3 * _seconds(model, part, size) / size, size
 
 
 def _seconds(model: OperatorModel, part: Part, size: int) -> float:
     """The median time of the prediction of one batch."""
-    batch = part.batch(slice(0, size)).to(model.device)
+    batch = part.batch(repeated_rows(len(part), size)).to(model.device)
     return median_time(lambda: model.predict(batch), 20, model.device, least=3)
+
+
+def repeated_rows(count: int, size: int = BATCH) -> Tensor:
+    """The rows of a batch of ``size`` samples for measuring time, from ``count`` samples: 0, 1, .. again and again."""
+    return torch.arange(size) % count
 
 
 def finish(run: Run, part: Part, device: str, *, keep_predictions: bool = True) -> None:

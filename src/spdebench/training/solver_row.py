@@ -8,7 +8,8 @@ Its record is like that of a run, with the model ``solver``:
   shifts.finer        the stored u against a finer solution with the same noise (edition converged; where the data are
                       that edition already, twice the sub-steps)
   shifts.independent  an independent ensemble of the same law: what a model with exactly the right law would score
-  inference_ms        ms per sample for a batch of 100 (or the test part, if smaller), from u0 and dw on the device
+  inference_ms        ms per sample for a batch of 100 from u0 and dw on the device; those of a smaller test part are
+                      repeated
 """
 
 from __future__ import annotations
@@ -38,9 +39,10 @@ from spdebench.solvers.conditional import Given
 from spdebench.solvers.loop import between
 from spdebench.tasks import Part, TaskSpec
 from spdebench.tasks.floor import DRAWS, affordable, floor
+from spdebench.tasks.parts import Rows
 from spdebench.timing import median_time
 from spdebench.training.reference_row import ReferenceSpec
-from spdebench.training.scoring import BATCH, rounded, sample_errors
+from spdebench.training.scoring import BATCH, repeated_rows, rounded, sample_errors
 
 SOLVER = "solver"
 VERSION, SUBSAMPLED_VERSION = 1, 2
@@ -98,7 +100,7 @@ def measure(wanted: SolverSpec, dataset: Dataset, device: str = "cpu", metrics: 
         INDEPENDENT: score(independent, truth),
         FLOOR: measured_floor(wanted, device),
     }
-    return wanted.record(own, shifts, time.perf_counter() - start, device, inference_ms=ms)
+    return wanted.record(own, shifts, time.perf_counter() - start, device, ms, BATCH)
 
 
 def _finer(eq: Equation) -> Equation:
@@ -152,13 +154,14 @@ def _spec_of(record: Record) -> SolverSpec:
 def _solved(given: Given, part: Part, device: str) -> tuple[Tensor, float]:
     """u for the whole part at all stored frames and points, solved in batches, and the time per sample."""
 
-    def batch(first: int) -> tuple[Tensor, Tensor]:
-        u0, dw = (x[first : first + BATCH].to(device) for x in (part.u0, part.dw))
+    def batch(rows: Rows) -> tuple[Tensor, Tensor]:
+        u0, dw = (x[rows].to(device) for x in (part.u0, part.dw))
         return between(part.grid, given.equation.grid, u0), given.spread(dw[:, 1:])
 
     with without_aliasing_warning():
-        out = [solve(given.equation, *batch(first)).float().cpu() for first in range(0, len(part), BATCH)]
-        return torch.cat(out), solver_time(given.equation, *batch(0))
+        parts = [slice(first, first + BATCH) for first in range(0, len(part), BATCH)]
+        out = torch.cat([solve(given.equation, *batch(rows)).float().cpu() for rows in parts])
+        return out, solver_time(given.equation, *batch(repeated_rows(len(part))))
 
 
 def solver_time(eq: Equation, u0: Tensor, dw: Tensor) -> float:

@@ -192,6 +192,19 @@ def test_runs_that_shared_a_gpu_count_with_their_time_alone(tiny, monkeypatch):
     assert ratio == pytest.approx((START_SECONDS + 30.0) / (START_SECONDS + slowdown(2) * sum(rates) / 2))
 
 
+def test_a_run_on_a_new_equation_is_estimated_from_runs_in_as_many_dimensions():
+    """No record of gt on nse: the rate is that on phi42, also in two dimensions, and not that on kpz or phi41."""
+    runs = {job.spec.datasets[0]["equation"]: job.spec for job in plan.jobs(matching(table("core").cells(1), "gt"), {})}
+    made = [on_gpu(runs["kpz"], "10:00:00", 600.0), on_gpu(runs["phi41"], "12:00:00", 900.0)]
+    made.append(on_gpu(runs["phi42"], "11:00:00", 9.0))
+    rates = Rates({record.digest: record for record in made}, "cuda")
+    epochs, cost = runs["nse"].options["epochs"], {}
+    for name in ("nse", "phi42"):
+        cost[name] = epoch_cost(*training_part(runs[name].datasets, runs[name].task), runs[name].options, "cuda")
+    expected = START_SECONDS + epochs * 9.0 / 3 * cost["nse"] / cost["phi42"]
+    assert rates.seconds(runs["nse"]) == pytest.approx(expected)
+
+
 @pytest.mark.parametrize(("start", "seconds"), [("noon", 9.0), ("10:00:00", "inf"), ("10:00:00", "nan"), ("", -1.0)])
 def test_records_whose_times_mean_nothing_are_not_learned_from(tiny, start, seconds):
     one, other, *_ = (j.spec for j in plan.jobs(matching(tiny.cells(3), "deeponet"), {}))

@@ -23,12 +23,13 @@ from spdebench.campaign.selection import matching
 from spdebench.data import generate, open_dataset
 from spdebench.errors import UserError
 from spdebench.metrics import evaluate
+from spdebench.models import OperatorModel
 from spdebench.paper.fill import fill
 from spdebench.records import MetricValue
 from spdebench.records import store as records
 from spdebench.records.record import FLOOR
 from spdebench.records.times import share_times
-from spdebench.training import Diverged, Fit, Paused, checkpoints, open_run, part_for
+from spdebench.training import Diverged, Fit, Paused, checkpoints, open_run, part_for, scoring, solver_row
 from spdebench.training.provenance import device_name
 from spdebench.training.scoring import predict_part
 from spdebench.version import made_with
@@ -304,6 +305,33 @@ def test_a_time_measured_on_a_shared_device_is_none(tmp_path):
     timed = dataclasses.replace(later, exclusive_timing=True, inference_ms=0.25)
     found = share_times({r.digest: r for r in (first, timed)})
     assert [r.inference_ms for r in found.values()] == [0.25, 0.25]
+
+
+def test_times_are_measured_at_one_batch_however_small_the_test_part(whole, monkeypatch):
+    """In the run, after it and for the solver: 100 samples, those of 6 repeated, or fewer if memory holds no more."""
+    found = {o.record.model: o.record for o in whole[1]}
+    assert len(found) > 2 and {r.inference_batch for r in found.values()} == {100}
+    seen: list[int] = []
+    for name, owner in (("predict", OperatorModel), ("solve", solver_row)):
+        before = getattr(owner, name)
+
+        def counted(*arguments, before=before, **others):
+            seen.append(len(arguments[1]))
+            return before(*arguments, **others)
+
+        monkeypatch.setattr(owner, name, counted)
+    for model in ("deeponet", "solver"):
+        timed = exclusive_timing.timed(found[model], "cpu")
+        assert timed is not None and timed.inference_batch == 100 and set(seen) == {100}
+        seen.clear()
+    monkeypatch.setattr(scoring, "evaluation_batch", lambda _: 7)
+    timed = exclusive_timing.timed(found["deeponet"], "cpu")
+    assert timed is not None and timed.inference_batch == 7 and set(seen) == {7}
+    known = dataclasses.replace(found["deeponet"], exclusive_timing=False)
+    addition = timed.addition_to(known)
+    assert addition is not None and known.with_addition(addition).inference_batch == 7
+    other = dataclasses.replace(known, digest="another seed", shared_device=True)
+    assert share_times({"a": timed, "b": other})["b"].inference_batch == 7
 
 
 def test_a_time_that_depends_on_the_fit_is_not_shared(tmp_path):

@@ -7,9 +7,11 @@ import pytest
 import torch
 
 import spdebench as sb
+from spdebench.errors import UserError
 from spdebench.models import build
 from spdebench.models.baselines import Regression, least_squares
 from spdebench.tasks import Batch, TaskSpec
+from spdebench.training.identity import identify, plan
 
 PHI41 = {"points": 32, "truncation": 32, "frames": 20, "steps": 20, "horizon": 0.02}
 
@@ -99,3 +101,58 @@ def test_needs_the_equation(name):
     known = TaskSpec().setting(equation)
     with pytest.raises(sb.UserError, match="needs to know the equation"):
         build(name, type(known)(known.grid, known.times, "xi"))
+
+
+# --- mixtures -----------------------------------------------------------------------------------------------------
+SMALL = {"points": 16, "truncation": 8, "frames": 5, "steps": 5, "kappa": 0.1}
+KERNELS = ("linear", "trees", "dlr-net", "nors")
+
+
+@pytest.mark.parametrize("name", KERNELS)
+def test_a_mixture_has_one_linear_part(name, tmp_path):
+    """Files of two viscosities are refused; those that differ in noise, initial data or nonlinearity are not."""
+    first = sb.equation("burgers", **SMALL)
+    slow, other_noise = first.replace(viscosity=0.03, sigma=0.2), first.replace(truncation=4, sigma=0.2, kappa=0.2)
+    files = [sb.generate(e, n=20, out=tmp_path) for e in (first, slow, other_noise)]
+    refused = f"model '{name}' has one kernel .*: viscosity 0.02 and 0.03; train it on each file alone, or .* fno"
+    for mixed in (sb.Task(files[:2]), sb.Task([files[0], files[2], files[1]])):
+        with pytest.raises(UserError, match=refused):
+            identify(name, mixed, {}, {})
+        identify("fno", mixed, {}, {})
+    with pytest.raises(UserError, match=refused):
+        plan(name, [first, slow])
+    assert plan(name, [first, other_noise]).digest != plan(name, first).digest
+    identify(name, sb.Task(files[::2]), {}, {})
+
+
+@pytest.mark.parametrize("name", ["phi41", "allen_cahn"])
+def test_linear_parts_are_compared_and_not_equations(name):
+    """phi41 with another mass, and allen_cahn with diffusivity 1, have the Laplacian as linear part."""
+    first = sb.equation("phi41", **SMALL)
+    same = first.replace(mass=3.0) if name == "phi41" else sb.equation(name, **SMALL, diffusivity=1.0)
+    plan("linear", [first, same])
+    with pytest.raises(UserError, match="equation phi41 and heat"):
+        plan("linear", [first, sb.equation("heat", **SMALL, diffusivity=2.0)])
+
+
+def test_the_kernel_of_the_scheme_depends_on_the_edition():
+    """The exact kernel does not."""
+    first = sb.equation("phi41", **SMALL)
+    both = [first, first.replace(edition="converged")]
+    plan("linear", both)
+    with pytest.raises(UserError, match=r"kernel=generator.*: edition paper and converged"):
+        plan("linear", both, config={"kernel": "generator"})
+
+
+@pytest.mark.parametrize("name", KERNELS)
+def test_a_trained_model_keeps_its_kernel_on_other_data(name):
+    """Features of samples that say they have another viscosity are those of the training data's kernel."""
+    known = sb.equation("burgers", **SMALL)
+    other = known.replace(viscosity=0.04)
+    model, paths = build(name, TaskSpec(inputs="u0+xi").setting(known)), sb.simulate(known, 0, range(2))
+    mine, its = (
+        model.prepare(Batch(paths.u0, paths.dw, (e,), torch.zeros(2, dtype=torch.long))) for e in (known, other)
+    )
+    assert mine.keys() == its.keys() and all(torch.equal(mine[key], its[key]) for key in mine)
+    unlike = build(name, TaskSpec(inputs="u0+xi").setting(other))
+    assert not torch.allclose(mine["trees"], unlike.prepare(Batch(paths.u0, paths.dw))["trees"])

@@ -9,7 +9,10 @@ import torch
 import spdebench as sb
 from spdebench.data.published import export_published, import_published
 from spdebench.engines import memory
+from spdebench.equations import EQUATIONS
 from spdebench.errors import UserError
+from spdebench.grids import Grid
+from spdebench.models import MODELS, model
 from spdebench.tasks import Setting, Task, TaskSpec, recommended, subsampling
 from spdebench.tasks.defaults import _table
 
@@ -183,3 +186,29 @@ def test_imported_files_with_one_initial_datum_each_are_a_task_with_several(tmp_
     assert [Task(file).spec.inputs for file in files] == ["xi", "xi", "xi"]
     assert Task(files[:2]).spec.inputs == "u0+xi"
     assert Task(files[::2]).spec.inputs == "xi"
+
+
+@pytest.mark.parametrize("shape", [(51, 64, 64), (33, 32, 32, 32)])
+def test_recommended_networks_for_other_data_fit_an_ordinary_gpu(shape):
+    """In two and three dimensions, on imported data or an equation of one's own."""
+    frames, *points = shape
+    dim = len(points)
+
+    class Other(EQUATIONS["phi43" if dim == 3 else "phi42"]):
+        name = "other"
+
+    grid, times = Grid((*points,), (0.0,) * dim, (1.0,) * dim), tuple(np.linspace(0, 1, frames))
+    counts = {}
+    for name in (n for n in MODELS if MODELS[n].trainable and dim in MODELS[n].dims):
+        known = Other(points=points[0], truncation=8) if MODELS[name].needs_equation else None
+        counts[name] = model(name, Setting(grid, times, MODELS[name].inputs[-1], known)).counts()["real"]
+    assert {"fno", "nspde"} < counts.keys() and max(counts.values()) < 42e6, counts
+
+
+def test_sources_are_those_of_the_values_that_are_used():
+    nse = TaskSpec(inputs="u0+xi").setting(sb.equation("nse", kappa=1.0))
+    assert recommended("fno", nse).sources == ("paper, Table phi41_config", "paper, Table nse_config")
+    other = Setting(nse.grid, nse.times, "u0+xi")
+    assert recommended("fno", other).sources[1].startswith("ours") and recommended("gt", nse).sources
+    kpz = TaskSpec().setting(sb.equation("kpz"))
+    assert recommended("gt", kpz).sources[-1].startswith("ours: phi41's settings")  # a source of no value of its own

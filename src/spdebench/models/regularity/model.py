@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -16,7 +17,7 @@ from spdebench.models.layers.coordinates import coordinates
 from spdebench.models.layers.fourier import FourierTrunk
 from spdebench.models.layers.linear import linear
 from spdebench.models.regularity.features import Scales, TreeFeatures
-from spdebench.models.regularity.schemes import Kind
+from spdebench.models.regularity.schemes import Kind, linear_differences
 from spdebench.models.regularity.trees import DEGREE, Tree, grow, linear_rule
 from spdebench.tasks import Batch, Setting
 
@@ -66,6 +67,22 @@ class TreeModel(OperatorModel):
                 f"model '{cls.name}' builds its features from an equation's rule, and {setting.label} declares none; "
                 f"add a `rule` to the equation's class, or choose another model, such as linear or fno"
             )
+
+    @classmethod
+    def check_mixture(cls, settings: Sequence[Setting], config: Config) -> None:
+        """Refuse equations with different linear parts, because all samples are integrated with one kernel."""
+        assert isinstance(config, TreeConfig)
+        first, *others = settings
+        for other in others:
+            assert first.equation is not None and other.equation is not None
+            unlike = linear_differences(first.equation, other.equation, first.grid, first.dt, config.kernel)
+            if unlike:
+                values = ", ".join(f"{key} {a} and {b}" for key, (a, b) in unlike.items())
+                raise UserError(
+                    f"model '{cls.name}' has one kernel for all samples (kernel={config.kernel}), and the linear parts "
+                    f"of these files differ: {values}; train it on each file alone, or a model without a kernel such "
+                    f"as fno on all"
+                )
 
     def prepare(self, batch: Batch) -> Features:
         return {"trees": self.trees_on(batch.dw)(batch.u0, batch.dw)}

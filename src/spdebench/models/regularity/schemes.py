@@ -8,17 +8,22 @@ linear part, with the source linear and the noise constant between frames.
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable
-from typing import Literal
+from typing import Any, Literal
 
 from torch import Tensor
 
 from spdebench.equations import Equation
 from spdebench.equations.propagators import Propagator, Step, exact_flow
 from spdebench.equations.scheme import propagator_of
+from spdebench.errors import UserError
 from spdebench.grids import Grid
 
 Kind = Literal["generator", "exact"]
+
+SAME = 1e-5
+"""Differences of two linear parts relative to the largest entry, up to which they are the same; sub-steps round."""
 
 
 def symbol_on(grid: Grid, equation: Equation, make: Callable[[Grid], Tensor]) -> Tensor:
@@ -49,3 +54,38 @@ def linear_part(equation: Equation, grid: Grid, dt: float, kind: Kind) -> tuple[
         symbol = symbol_on(grid, equation, equation.symbol)
     steps = max(1, round(dt * equation.noise_steps * equation.substeps / equation.horizon))
     return propagator(equation, kind).over(symbol, dt, steps)
+
+
+def linear_differences(
+    first: Equation, other: Equation, grid: Grid, dt: float, kind: Kind
+) -> dict[str, tuple[Any, Any]]:
+    """The fields in which two equations differ and which alone change the linear part, with both values.
+
+    Empty if the linear parts are the same. If no field changes it alone, the fields are all that differ, or the names
+    of the equations.
+    """
+
+    def same(one: Equation) -> bool:
+        parts = (linear_part(each, grid, dt, kind) for each in (first, one))
+        (a, b), (c, d) = ((dataclasses.astuple(step) for step in steps) for steps in parts)
+        return all(_close(x, y) for x, y in zip((*a, *b), (*c, *d), strict=True))
+
+    if first == other or same(other):
+        return {}
+    if type(first) is not type(other):
+        return {"equation": (first.name, other.name)}
+    mine, others = dataclasses.asdict(first), dataclasses.asdict(other)
+    unlike = {key: (mine[key], others[key]) for key in mine if mine[key] != others[key]}
+
+    def matters(key: str) -> bool:
+        try:
+            return not same(first.replace(**{key: others[key]}))
+        except UserError:  # the value does not go with the other fields
+            return False
+
+    return {key: values for key, values in unlike.items() if matters(key)} or unlike
+
+
+def _close(x: Tensor, y: Tensor) -> bool:
+    """Whether two tensors have the same shape and, up to rounding, the same entries."""
+    return x.shape == y.shape and bool((x - y).abs().max() <= SAME * max(float(x.abs().max()), float(y.abs().max())))
