@@ -86,7 +86,7 @@ def draw(rows: Sequence[dict[str, Any]]) -> Any:
     """Chunks a second against workers; the ideal line bends where the cores end."""
     most, cores = max(int(r["workers"]) for r in rows), int(rows[0]["cores"])
     figure = new_figure(
-        4.6, 3.2, "Chunks a second against workers", f"phi41 as in the paper, {cores} cores, solved and written"
+        4.6, 3.2, "Chunks per second and number of workers", f"phi41 as in the paper, {cores} cores, solved and written"
     )
     axes = figure.subplots()
     alone = float(next(r["chunks/s"] for r in rows if r["engine"] == "local"))

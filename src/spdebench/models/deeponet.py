@@ -8,10 +8,10 @@ t_0 is u0 itself. u0 is an input of the branch only in the task (u0, xi) -> u, w
 DeepONet.
 
 Coordinates are scaled to mean 0 and variance 1 over the box. The authors' code leaves them in [0,1], where a ReLU
-network has few kinks and learns slowly: in 400 steps it fitted four samples of rough noise to 12 %, and now to 4 %. If
-a point never varies (a fixed boundary), its standard deviation is 0 and the output is its mean; the authors' code adds
-1e-5 to every standard deviation. That code also cuts noise and solution to 128 points by two different slices, which
-agree only because 129 points are stored.
+network has few kinks and learns slowly: in 400 steps it fitted four samples of rough noise to 12 %, and now to 4 %
+(measured once; that variant is not part of the package). If a point never varies (a fixed boundary), its standard
+deviation is 0 and the output is its mean; the authors' code adds 1e-5 to every standard deviation. That code also cuts
+noise and solution to 128 points by two different slices, which agree only because 129 points are stored.
 """
 
 from __future__ import annotations

@@ -18,7 +18,8 @@ coordinates are the only such inputs, as in the paper.
 *Changes that help optimisation and keep the parameters.* The authors' code keeps coordinates in [0,1]; four samples of
 phi41 at sigma 1 were then fitted to 10 % in 400 steps, and now to 2-6 %. It learns u instead of u - u0; on phi42
 (12 x 12 points, 10 frames, horizon 0.01, 210 samples, 300 steps) that gave 0.082 against 0.039, and 0.053 for the
-training mean. On the phi41 data above both errors were equal, though four samples are fitted faster without u0.
+training mean. On the phi41 data above both errors were equal, though four samples are fitted faster without u0. The
+numbers of these two paragraphs were measured once, on small problems; the variants are not part of the package.
 
 *Time.* The authors' 2-D code attends along x and along y and treats time as a batch dimension, so that u(t) depends
 only on the noise at t and no forcing is integrated. Here time is always part of the tokens. ``form="published"`` has
