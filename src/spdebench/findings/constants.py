@@ -77,8 +77,8 @@ declare(
         "{law_hopf:.3f} ± {law_error:.3f} with the Cole-Hopf constant and {law_text:.3f} with the constant "
         "of the text (sigma 1, J = 16, fine time steps).",
         follows="A constant that is too large adds a known drift -C t, which dominates the denominator of the "
-        "relative error. Relative errors, even that of the mean, then decrease as J grows. Generate data "
-        "with `renormalisation=exact`, and compare errors of KPZ only between datasets with the same "
+        "relative error at sigma 1. There relative errors, even that of the mean, decrease as J grows. Generate "
+        "data with `renormalisation=exact`, and compare errors of KPZ only between datasets with the same "
         "constant.",
         uses=("formulas", "fresh data"),
         compute=kpz,

@@ -110,7 +110,7 @@ declare(
 
 # --- NSE ----------------------------------------------------------------------------------------------------------
 def nse(sources: Sources) -> FindingResult:
-    """q_k = exp(-alpha |k|^2) (text) or exp(-alpha |2 pi k|^2) (code): Var dW/dt = sum q_k over k_i = -J/2+1..J/2."""
+    """sum q_k over k_i = -J/2+1..J/2 with q_k = exp(-alpha |k|^2) (text) or exp(-alpha |2 pi k|^2) (code)."""
     rows = []
     numbers: dict[str, float] = {}
     for j in (32, 64, 128, 256):
@@ -120,7 +120,7 @@ def nse(sources: Sources) -> FindingResult:
             q = torch.exp(-NSE().alpha * scale**2 * k.square())
             total = float(q.sum() ** 2)
             hidden = 1 - float(q[k.abs() < 8].sum() ** 2) / total
-            row |= {f"Var dW/dt, {name}": total, f"beyond 16 x 16 points, {name}": hidden}
+            row |= {f"sum of eigenvalues, {name}": total, f"beyond 16 x 16 points, {name}": hidden}
             numbers |= {f"{name}_{j}": total, f"hidden_{name}_{j}": hidden}
         rows.append(row)
     last = {f"dlr_{j}": printed("tab:wave_kpz_Periodic", "DLR-Net", equation="nse", J=str(j)) for j in (32, 256)}
@@ -147,10 +147,11 @@ declare(
         name="nse",
         title="The text and the code of NSE have different noise, and with the noise of the code the truncation J "
         "has no effect.",
-        sentence="The eigenvalues of the text, exp(-alpha |k|^2), give Var dW/dt = {text_64:.0f} at J = 64, and "
+        sentence="The eigenvalues of the text, exp(-alpha |k|^2), have the sum {text_64:.0f} at J = 64, and "
         "{hidden_text_64:.0%} of it lies in modes that the stored 16 x 16 points do not resolve. The "
-        "eigenvalues of the code, exp(-alpha |2 pi k|^2), give {code_64:.1f} at every J, and only a "
-        "fraction of {hidden_code_64:.0e} is not resolved.",
+        "eigenvalues of the code, exp(-alpha |2 pi k|^2), have the sum {code_64:.1f} at every J, and only a "
+        "fraction of {hidden_code_64:.0e} is not resolved. (The noise is a sum of ten independent fields, so that "
+        "Var dW/dt is about ten times these sums.)",
         follows="With the spectrum of the code all columns J = 32 to 256 are the same problem (DLR-Net: {dlr_32:g} "
         "and {dlr_256:g}). With the spectrum of the text, most of the noise is missing from the input on 16 "
         "x 16 points, and no error can be small. Choose `spectrum=reference` for a well-posed problem, or "
@@ -196,7 +197,7 @@ declare(
         title="At J = 256 the noise is aliased on 128 points, which makes this column of the tables difficult.",
         sentence="From J = 128 to J = 256 the standard deviation of Phi41 at sigma 1 grows from {paper_128:.3f} to "
         "{paper_256:.3f} on 128 points. It does not grow if the grid resolves the noise "
-        "({converged_128:.3f} and {converged_256:.3f}).",
+        "({converged_128:.3f} and {converged_256:.3f}; 120 samples each).",
         follows="High harmonics alias onto low ones and double their power, so J = 256 is a different equation and "
         "not the same equation with finer noise. Keep J below the number of points, or use "
         "`edition=converged`. Do not read the column J = 256 as a test of rough noise.",

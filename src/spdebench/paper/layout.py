@@ -60,8 +60,8 @@ NOTES: Mapping[str, str] = {
     "kernel; identifiability: the error of step. Errors within a factor 1.2 of the floor count as equal.",
     FINE_REFERENCE: f"{FINE_REFERENCE}: distance of the data to {MORE_ACCURATE}. A model with a smaller error has "
     "fitted the numerical scheme; the number no longer tells us about the SPDE.",
-    INDEPENDENT_ENSEMBLE: f"{INDEPENDENT_ENSEMBLE}: other samples of the same law; no model can be expected to score "
-    "below it.",
+    INDEPENDENT_ENSEMBLE: f"{INDEPENDENT_ENSEMBLE}: other samples of the same law, the score of a perfect law whose "
+    "noise is not that of the data. A model that is given the noise can score below it.",
 }
 """Notes under every table that has the row."""
 

@@ -36,7 +36,7 @@ TABLE = Table(
         "KdV: 128 points. The paper mentions 128 and 256 and does not say which it shows.",
         "KPZ: coupling 0.5 as in the paper's table, which does not state sigma; both 0.1 and 1 are shown. The "
         "counter-term is the printed one (renormalisation=paper), twice the Ito correction: h has a known "
-        "drift, which dominates the denominator of the relative error, so that errors decrease as J grows.",
+        "drift. At sigma 1 it dominates the denominator of the relative error, so that errors decrease as J grows.",
         "NSE: for (u0, xi) -> u the varying part of the initial vorticity has full size (kappa 1), as in the text.",
         "NSE, spectrum of the code: noise exp(-alpha |2 pi k|^2) and initial variance as in the authors' code, which "
         "produced the published numbers; compare the published numbers of NSE above with these. With the text's "
