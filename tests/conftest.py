@@ -6,6 +6,9 @@ from collections import Counter
 from pathlib import PurePosixPath
 
 import pytest
+
+os.environ.setdefault("OMP_NUM_THREADS", "1")  # before torch starts: two workers and their commands share few cores
+
 import torch
 from hypothesis import settings
 

@@ -92,9 +92,12 @@ class Convolution(nn.Module):
     def waves(self, points: Sequence[int]) -> tuple[Tensor, ...]:
         """For every axis cos(2 pi k x) and sin(2 pi k x), k = 0..m/2, alternately, ``(2k, n)``."""
         k = torch.arange(self.modes // 2 + 1, device=self.weight.device)
-        phases = (k[:, None] * torch.arange(n, device=k.device) % n for n in points)
-        angles = (phase.double() * (2 * math.pi / n) for phase, n in zip(phases, points, strict=True))
-        return tuple(torch.stack([a.cos(), a.sin()], dim=1).flatten(0, 1).to(self.weight) for a in angles)
+        out = []
+        for n in points:
+            phase = k[:, None] * torch.arange(n, device=k.device) % n
+            angle = phase.double() * (2 * math.pi / n)
+            out.append(torch.stack([angle.cos(), angle.sin()], dim=1).flatten(0, 1).to(self.weight))
+        return tuple(out)
 
     def _half(self, points: Sequence[int]) -> tuple[Tensor, Tensor]:
         """P and Q of the default form, in which k also represents -k.
@@ -161,12 +164,12 @@ def add_convolution(v: Tensor, z: Tensor, waves: Sequence[Tensor], mix: Map) -> 
     """v + K * z, in place, for v ``(B, X, w)``; ``mix`` maps ``(B, modes, 2^d h)`` to ``(B, modes, 2^d w)``."""
     c = z
     for axis, wave in enumerate(waves):  # the axes before are transformed
-        c = c.reshape(len(z) * math.prod(len(other) for other in waves[:axis]), wave.shape[1], -1)
+        c = c.reshape(len(z) * math.prod([len(other) for other in waves[:axis]]), wave.shape[1], -1)
         c = torch.bmm(wave.expand(len(c), -1, -1), c)
     c = _by_axis(mix(_by_mode(c.reshape(len(z), -1, z.shape[-1]), waves)), waves)
     first, *others = waves
     for axis in range(len(others), 0, -1):  # the axes after are points again
-        c = c.reshape(len(z) * math.prod(len(other) for other in waves[:axis]), len(waves[axis]), -1)
+        c = c.reshape(len(z) * math.prod([len(other) for other in waves[:axis]]), len(waves[axis]), -1)
         c = torch.bmm(waves[axis].mT.expand(len(c), -1, -1), c)
     c, first = c.reshape(len(z), len(first), -1), first.mT.expand(len(z), -1, -1)
     return v.add_(torch.bmm(first, c).view_as(v)) if others else v.baddbmm_(first.to(v), c.to(v))
@@ -175,16 +178,16 @@ def add_convolution(v: Tensor, z: Tensor, waves: Sequence[Tensor], mix: Map) -> 
 def _by_mode(c: Tensor, waves: Sequence[Tensor]) -> Tensor:
     """(B, (k_1, 2, k_2, 2, ..), h) -> (B, (k_1, k_2, ..), (2, 2, .., h))."""
     if len(waves) > 1:
-        c = c.view(len(c), *(n for wave in waves for n in (len(wave) // 2, 2)), c.shape[-1])
+        c = c.view(len(c), *[n for wave in waves for n in (len(wave) // 2, 2)], c.shape[-1])
         axes = range(1, 2 * len(waves) + 1)
         c = c.permute(0, *axes[::2], *axes[1::2], -1)
-    return c.reshape(len(c), math.prod(len(wave) // 2 for wave in waves), -1)
+    return c.reshape(len(c), math.prod([len(wave) // 2 for wave in waves]), -1)
 
 
 def _by_axis(c: Tensor, waves: Sequence[Tensor]) -> Tensor:
     """(B, (k_1, k_2, ..), (2, 2, .., w)) -> (B, k_1, 2, k_2, 2, .., w)."""
-    c = c.unflatten(2, (*(2 for _ in waves), -1)).unflatten(1, [len(wave) // 2 for wave in waves])
-    return c.permute(0, *(axis for i in range(1, len(waves) + 1) for axis in (i, i + len(waves))), -1)
+    c = c.unflatten(2, [*[2] * len(waves), -1]).unflatten(1, [len(wave) // 2 for wave in waves])
+    return c.permute(0, *[axis for i in range(1, len(waves) + 1) for axis in (i, i + len(waves))], -1)
 
 
 class Field(nn.Module):

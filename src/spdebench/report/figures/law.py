@@ -28,8 +28,8 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-BANDS = ((0.05, 0.95, 0.14), (0.25, 0.75, 0.22))
-"""Quantiles of the bands of a fan, and how dark each is."""
+BANDS = ((0.05, 0.95, 0.14), (0.25, 0.75, 0.35))
+"""Quantiles of the bands of a fan, and how dark each is; a band ends where the next one begins."""
 LINES = 16
 """Members of an ensemble that are drawn as lines."""
 PANELS = 3
@@ -88,10 +88,12 @@ def _bands(axes: Axes, times: np.ndarray, members: np.ndarray) -> None:
     if len(members) > 1:
         lines = axes.plot(times, members[:LINES].T, color=BLUE, linewidth=0.5, alpha=0.5)
         lines[0].set_label("predicted members")
-        for low, high, alpha in BANDS:
-            ends = np.quantile(members, (low, high), axis=0)
-            label = f"{100 * (high - low):.0f} % of them"
-            axes.fill_between(times, *ends, color=BLUE, alpha=alpha, linewidth=0, zorder=0.5, label=label)
+        ends = [np.quantile(members, (low, high), axis=0) for low, high, _ in BANDS]
+        for (low, high, alpha), (bottom, top), inner in zip(BANDS, ends, [*ends[1:], None], strict=True):
+            sides = [(bottom, top)] if inner is None else [(bottom, inner[0]), (inner[1], top)]
+            for k, side in enumerate(sides):
+                label = "" if k else f"{100 * (high - low):.0f} % of them"
+                axes.fill_between(times, *side, color=BLUE, alpha=alpha, linewidth=0, zorder=0.5, label=label)
 
 
 @styled

@@ -66,7 +66,7 @@ def _plot(filled: Filled, problems: dict[str, dict[str, Group]]) -> Figure:
     made = {e.cell.row for e in filled.entries if e.values}
     remark = (
         f"one point per K: seen=0 is u0 alone, seen=J all of the noise; skills below {LOWEST:g} are drawn at the edge. "
-        f"{seeds_text(filled.entries, spread=False)} A point is missing where a run has not been made."
+        f"{seeds_text(filled.entries, spread=False)} Missing points: runs not made yet."
         f"{not_shown(row for row in filled.rows if row not in made)}"
     )
     figure = new_figure(1.8 * len(problems) + 1.0, 5.4, plain(heading(filled), TITLE), remark)
