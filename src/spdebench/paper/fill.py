@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import statistics
+from collections import defaultdict
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import cache
@@ -52,10 +53,15 @@ def fill(table: Table, records: Records, seeds: int = 3, edition: Edition = "pap
                 if p is not None:
                     significance[group.name, column] = (p, order[1].cell.row)
     timed = {r.digest: r for e in entries for r in e.records if r.inference_ms is not None}
-    devices = sorted({one_line(r.provenance.device or "?") for r in timed.values()})
+    timed_on: dict[str, dict[str, None]] = defaultdict(dict)  # device -> rows, each once
+    for entry in entries:
+        for record in entry.records:
+            if record.inference_ms is not None:
+                timed_on[one_line(record.provenance.device or "?")][entry.cell.row] = None
+    devices = {device: tuple(rows) for device, rows in sorted(timed_on.items())}
     batches = sorted({r.inference_batch or BATCH for r in timed.values()})  # older records of the solver state none
     notes, edition = _notes(table, entries), table.edition or edition
-    return Filled(table, edition, entries, groups, best, significance, notes, tuple(devices), tuple(batches))
+    return Filled(table, edition, entries, groups, best, significance, notes, devices, tuple(batches))
 
 
 def _notes(table: Table, entries: tuple[Entry, ...]) -> tuple[str, ...]:

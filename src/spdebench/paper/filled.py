@@ -150,13 +150,16 @@ class Filled:
     best: Mapping[GroupAndColumn, tuple[str, ...]]  # rows
     significance: Mapping[GroupAndColumn, tuple[float, str]]  # p-value, runner-up
     notes: tuple[str, ...]
-    devices: tuple[str, ...] = field(default=())
+    devices: Mapping[str, tuple[str, ...]] = field(default_factory=dict)  # device -> rows timed there
     batches: tuple[int, ...] = (BATCH,)  # sizes of the batches at which inference times were measured
 
     @property
     def times_text(self) -> str:
-        """The batch and the device of the inference times: ``batch 100 on cpu: ..``."""
-        return f"batch {' and '.join(map(str, self.batches))} on {' and '.join(self.devices)}"
+        """The batch and the device of the inference times, and the rows that were timed on another device:
+        ``batch 100 on cuda: ..; FNO, GT on cpu: ..``."""
+        most, *others = sorted(self.devices, key=lambda device: -len(self.devices[device]))
+        text = f"batch {' and '.join(map(str, self.batches))} on {most}"
+        return "; ".join([text, *(f"{', '.join(self.devices[device])} on {device}" for device in others)])
 
     @property
     def rows(self) -> list[str]:

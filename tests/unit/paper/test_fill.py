@@ -123,6 +123,20 @@ def test_solver_and_marks_do_not_compete(tiny):
     assert {e.cell.column for entries in found.missing().values() for e in entries} == {"J=8", "fresh"}
 
 
+def test_rows_that_were_timed_on_another_device_are_named():
+    """Times on a processor and on a GPU cannot be compared."""
+    runs = [cell.runs[0] for cell in two_models().cells(1)]
+    devices = ["cuda: X", *["cpu: Y"] * (len(runs) - 1)]
+    records = {
+        run.digest: made_up(run, 0.1, inference_ms=0.5, provenance={"device": device})
+        for run, device in zip(runs, devices, strict=True)
+    }
+    found = fill(two_models(), records, 1)
+    odd = next(e.cell.row for e in found.entries if e.records[0].provenance.device == "cuda: X")
+    assert found.times_text == f"batch 100 on cpu: Y; {odd} on cuda: X"
+    assert f"at batch 100 on cpu: Y; {odd} on cuda: X." in render(found, "text")
+
+
 def test_seeds_are_averaged_before_models_are_paired():
     """Samples of an entry are means over its seeds."""
     table = two_models()
