@@ -47,7 +47,7 @@ def main() -> None:
     for kind in ("solution", "statistics"):
         report.save(report.KINDS[kind][0](data), OUT / f"{kind}.png")
 
-    print("4. train: three models and four baselines; 280 training, 60 validation and 60 test samples")
+    print("4. train: three networks and four baselines; 280 training, 60 validation and 60 test samples")
     task = sb.Task(data)
     rows = []
     for name, (config, options) in MODELS.items():
