@@ -23,6 +23,7 @@ from typing import Any
 
 import torch
 
+from csv_files import write_csv
 from spdebench.cli.output import print_table
 from spdebench.equations import Equation, equation
 from spdebench.errors import AliasingWarning
@@ -129,10 +130,7 @@ def main() -> None:
             rows.sort(key=lambda r: order.index(r["problem"]))
         print_table([each])
         if given.out:
-            with given.out.open("w", newline="") as file:
-                writer = csv.DictWriter(file, list(rows[0]), lineterminator="\n")
-                writer.writeheader()
-                writer.writerows(rows)
+            write_csv(given.out, rows)
 
 
 if __name__ == "__main__":

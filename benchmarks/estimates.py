@@ -53,8 +53,7 @@ def rows(records: Records) -> list[dict[str, Any]]:
 
 def fitted(records: Records) -> list[list[str]]:
     """CUDA rows of rates.csv: the median rate of each model and equation, for a million numbers."""
-    learned = Rates(records, "cuda").learned()
-    known = {key: rate for key, rate in learned.items() if len(key) == 2 and not key[1].endswith(" dimensions")}
+    known = Rates(records, "cuda").by_equation()
     return [[model, equation, "cuda", f"{rate:.4g}", "1", ""] for (model, equation), rate in sorted(known.items())]
 
 

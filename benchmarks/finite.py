@@ -8,7 +8,6 @@ Prints, and writes as CSV, one row per configuration and edition: max|u| over n 
 from __future__ import annotations
 
 import argparse
-import csv
 import sys
 import time
 import warnings
@@ -18,6 +17,7 @@ from typing import Any
 
 import torch
 
+from csv_files import write_csv
 from spdebench.data import DatasetSpec
 from spdebench.engines import keep_freed_memory
 from spdebench.errors import AliasingWarning, UserError
@@ -79,10 +79,7 @@ def main() -> None:
         rows.append(row)
         print(*row.values(), sep=" ", flush=True)
     if arguments.out and rows:
-        with open(arguments.out, "w", newline="") as file:
-            writer = csv.DictWriter(file, list(rows[0]), lineterminator="\n")
-            writer.writeheader()
-            writer.writerows(rows)
+        write_csv(arguments.out, rows)
     bad = [r for r in rows if not r["finite"]]
     print(f"{len(rows)} configurations, {len(bad)} with a non-finite trajectory")
     sys.exit(1 if bad else 0)

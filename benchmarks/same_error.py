@@ -15,13 +15,13 @@ makes what is missing.
 from __future__ import annotations
 
 import argparse
-import csv
 import tempfile
 import time
 from contextlib import nullcontext
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from csv_files import write_csv
 from spdebench import Task, engines, equation, generate
 from spdebench.accel import without_kernels
 from spdebench.cli.output import print_table
@@ -84,10 +84,7 @@ def main() -> None:
             rows.append(row)
             rows.sort(key=lambda r: (list(given.models).index(r["model"]), list(FORMS).index(r["form"])))
             if given.out:
-                with given.out.open("w", newline="") as file:
-                    table = csv.DictWriter(file, list(row), lineterminator="\n")
-                    table.writeheader()
-                    table.writerows(rows)
+                write_csv(given.out, rows)
     print_table(rows)
 
 

@@ -22,6 +22,7 @@ from pathlib import Path
 from typing import Any
 
 import spdebench as sb
+from csv_files import write_csv
 from spdebench import engines
 from spdebench.campaign.rates import SCORING_SECONDS, Rates
 from spdebench.data import DatasetSpec
@@ -177,11 +178,6 @@ def _hours(seconds: float) -> str:
 
 
 # --- written ------------------------------------------------------------------------------------------------------
-def write_csv(path: Path, rows: Sequence[dict[str, Any]]) -> None:
-    lines = [",".join(rows[0]), *(",".join(str(v) for v in row.values()) for row in rows)]
-    write_text(path, "\n".join(lines) + "\n")
-
-
 def markdown(rows: Sequence[dict[str, Any]]) -> str:
     lines = [list(rows[0]), ["---"] * len(rows[0]), *([str(v) for v in row.values()] for row in rows)]
     return "\n".join(f"| {' | '.join(line)} |" for line in lines)

@@ -9,11 +9,11 @@ and 1. Errors on data of other seeds that are not larger show that this did not 
 from __future__ import annotations
 
 import argparse
-import csv
 import tempfile
 from pathlib import Path
 
 import spdebench as sb
+from csv_files import write_csv
 from spdebench.models.step import StepModel
 from spdebench.suites import CORE
 
@@ -48,10 +48,7 @@ def main() -> None:
                 rows.append(row)
                 print(*rows[-1].values(), sep=", ", flush=True)
     if args.out:
-        with args.out.open("w", newline="", encoding="utf-8") as file:
-            writer = csv.DictWriter(file, rows[0], lineterminator="\n")
-            writer.writeheader()
-            writer.writerows(rows)
+        write_csv(args.out, rows)
 
 
 if __name__ == "__main__":

@@ -10,7 +10,6 @@ each row, times the row's bytes. With ``--writing`` only the writing is measured
 from __future__ import annotations
 
 import argparse
-import csv
 import os
 import tempfile
 import time
@@ -21,6 +20,7 @@ from typing import Any
 
 import numpy as np
 
+from csv_files import write_csv
 from spdebench.cli.output import print_table
 from spdebench.data import DatasetSpec
 from spdebench.data.writer import Writer
@@ -100,10 +100,7 @@ def main() -> None:
     sums = {"row": "all"} | {k: round(sum(r[k] for r in rows), 2) for k in rows[0] if k != "row"}
     print_table([*rows, sums])
     if arguments.out:
-        with open(arguments.out, "w", newline="") as file:
-            writer = csv.DictWriter(file, list(rows[0]), lineterminator="\n")
-            writer.writeheader()
-            writer.writerows([*rows, sums])
+        write_csv(arguments.out, [*rows, sums])
 
 
 if __name__ == "__main__":

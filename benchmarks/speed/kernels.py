@@ -48,7 +48,7 @@ def kernels_of(model: str, batch: int = 20) -> list[str]:
 
     def noted(name: str, tensors: Sequence[Tensor], *sizes: Any) -> None:
         caller: FrameType | None = sys._getframe(1)
-        if all(t.dtype == torch.float32 for t in tensors) and (not sizes or _takes(name)(*sizes)):
+        if all(t.dtype == torch.float32 for t in tensors) and (not sizes or _supports(name)(*sizes)):
             frame = caller
             while frame is not None and frame not in replaced:
                 frame = frame.f_back
@@ -67,8 +67,8 @@ def kernels_of(model: str, batch: int = 20) -> list[str]:
 
 
 @functools.cache
-def _takes(name: str) -> Callable[..., bool]:
-    """``takes`` of a module with kernels. It needs nothing of Triton; a stand-in lets it be imported without."""
+def _supports(name: str) -> Callable[..., bool]:
+    """``supports`` of a module with kernels. It needs nothing of Triton; a stand-in lets it be imported without."""
     if (found := accel.module(name)) is None:
         triton, language = ModuleType("triton"), ModuleType("triton.language")
         vars(triton).update(jit=lambda function: function, language=language)

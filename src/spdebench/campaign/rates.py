@@ -39,7 +39,9 @@ START_SECONDS = 2.0  # to read the data, build the model and score it
 SCORING_SECONDS = 5.0  # to score a run on one further dataset
 RATE_WITHOUT_EPOCHS = 0.5  # seconds per million numbers of a run without epochs (a baseline or a reference row)
 
-Samples = dict[tuple[str, ...], dict[str, float]]
+Key = tuple[str | int, ...]
+"""What similar runs share: (model, equation, configuration), (model, equation), (model, dimensions) or (model,)."""
+Samples = dict[Key, dict[str, float]]
 """A quantity measured in finished runs: key of similar runs (`_keys`) -> digest of the run -> value."""
 
 
@@ -99,10 +101,14 @@ class Rates:
                 return statistics.median(found)
         return default
 
-    def learned(self) -> dict[tuple[str, ...], float]:
-        """Median rates of finished runs, by the keys of similar runs: (model, equation, configuration) and shorter."""
-        found = {key: [rate for digest, rate in rates.items() if digest] for key, rates in self._rates.items()}
-        return {key: statistics.median(rates) for key, rates in found.items() if rates}
+    def by_equation(self) -> dict[tuple[str, str], float]:
+        """Median rates of finished runs, by model and equation."""
+        found: dict[tuple[str, str], float] = {}
+        for key, rates in self._rates.items():
+            recorded = [rate for digest, rate in rates.items() if digest]
+            if len(key) == 2 and isinstance(key[1], str) and recorded:
+                found[str(key[0]), key[1]] = statistics.median(recorded)
+        return found
 
     def epochs(self, run: AnySpec) -> float:
         """About how many epochs a run will take."""
@@ -153,7 +159,7 @@ def seconds_without_epochs(record: Record) -> float | None:
     return record.training_seconds if record.model in MODELS else record.measuring_seconds
 
 
-def _keys(model: str, datasets: Iterable[Mapping[str, Any]], config: Mapping[str, Any]) -> list[tuple[str, ...]]:
+def _keys(model: str, datasets: Iterable[Mapping[str, Any]], config: Mapping[str, Any]) -> list[Key]:
     """Keys of similar runs, from the most similar to the least similar."""
     datasets = list(datasets)
     *similar, any_data = _known_as(model, str(datasets[0].get("equation")), canonical_json(dict(config)))
@@ -161,8 +167,8 @@ def _keys(model: str, datasets: Iterable[Mapping[str, Any]], config: Mapping[str
         dimensions = space_dimensions(datasets)
     except UserError:  # of an equation that is not declared here
         dimensions = 0
-    return [*similar, *([(model, f"{dimensions} dimensions")] if dimensions else []), any_data]
+    return [*similar, *([(model, dimensions)] if dimensions else []), any_data]
 
 
-def _known_as(model: str, equation: str, config: str) -> list[tuple[str, ...]]:
+def _known_as(model: str, equation: str, config: str) -> list[Key]:
     return [(model, equation, config), (model, equation), (model,)]

@@ -52,9 +52,9 @@ def gpu_share(run: AnySpec | Record) -> float:
         return 0.0
     measured = MEASURED_SHARES.get(run.model, UNMEASURED_SHARE)
     try:
-        numbers = step_numbers(run.datasets, run.task, options)
         if run.model in SHARES_IN_SPACE and space_dimensions(run.datasets) > 1:
             return SHARES_IN_SPACE[run.model]
+        numbers = step_numbers(run.datasets, run.task, options)
     except UserError:  # of an equation that is not declared here
         return measured
     latency = MEASURED_STEP * (1 / measured - 1)

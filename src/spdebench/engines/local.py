@@ -181,9 +181,8 @@ class _Pool:
         process was suspended together with its workers, they are not killed at once.
         """
         self.last_check = time.monotonic()
-        counts = [
-            int(number) for number in cast(Any, self.heartbeats.get_obj())
-        ]  # not locked: a hanging worker may have it
+        # not locked: a hanging worker may have the lock
+        counts = [int(number) for number in cast(Any, self.heartbeats.get_obj())]
         for process, count in zip(counts[::2], counts[1::2], strict=True):
             if process:
                 last, silent = self.seen.get(process, (-1, 0))

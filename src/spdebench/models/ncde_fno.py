@@ -177,10 +177,9 @@ def add_convolution(v: Tensor, z: Tensor, waves: Sequence[Tensor], mix: Map) -> 
 
 def _by_mode(c: Tensor, waves: Sequence[Tensor]) -> Tensor:
     """(B, (k_1, 2, k_2, 2, ..), h) -> (B, (k_1, k_2, ..), (2, 2, .., h))."""
-    if len(waves) > 1:
-        c = c.view(len(c), *[n for wave in waves for n in (len(wave) // 2, 2)], c.shape[-1])
-        axes = range(1, 2 * len(waves) + 1)
-        c = c.permute(0, *axes[::2], *axes[1::2], -1)
+    c = c.view(len(c), *[n for wave in waves for n in (len(wave) // 2, 2)], c.shape[-1])
+    axes = range(1, 2 * len(waves) + 1)
+    c = c.permute(0, *axes[::2], *axes[1::2], -1)
     return c.reshape(len(c), math.prod([len(wave) // 2 for wave in waves]), -1)
 
 

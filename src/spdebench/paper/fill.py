@@ -52,14 +52,12 @@ def fill(table: Table, records: Records, seeds: int = 3, edition: Edition = "pap
                 p = p_value(order[0].samples, order[1].samples, order[0].cell.metric)
                 if p is not None:
                     significance[group.name, column] = (p, order[1].cell.row)
-    timed = {r.digest: r for e in entries for r in e.records if r.inference_ms is not None}
-    timed_on: dict[str, dict[str, None]] = defaultdict(dict)  # device -> rows, each once
-    for entry in entries:
-        for record in entry.records:
-            if record.inference_ms is not None:
-                timed_on[one_line(record.provenance.device or "?")][entry.cell.row] = None
-    devices = {device: tuple(rows) for device, rows in sorted(timed_on.items())}
-    batches = sorted({r.inference_batch or BATCH for r in timed.values()})  # older records of the solver state none
+    timed = [(e.cell.row, r) for e in entries for r in e.records if r.inference_ms is not None]
+    rows_of: dict[str, dict[str, None]] = defaultdict(dict)  # device -> rows, each once
+    for row, record in timed:
+        rows_of[one_line(record.provenance.device or "?")][row] = None
+    devices = {device: tuple(rows) for device, rows in sorted(rows_of.items())}
+    batches = sorted({r.inference_batch or BATCH for _, r in timed})  # older records of the solver state none
     notes, edition = _notes(table, entries), table.edition or edition
     return Filled(table, edition, entries, groups, best, significance, notes, devices, tuple(batches))
 

@@ -65,12 +65,17 @@ def linear_differences(
     of the equations.
     """
 
-    def same(one: Equation) -> bool:
-        parts = (linear_part(each, grid, dt, kind) for each in (first, one))
-        (a, b), (c, d) = ((dataclasses.astuple(step) for step in steps) for steps in parts)
-        return all(_close(x, y) for x, y in zip((*a, *b), (*c, *d), strict=True))
+    def part(equation: Equation) -> list[Tensor]:
+        return [each for step in linear_part(equation, grid, dt, kind) for each in dataclasses.astuple(step)]
 
-    if first == other or same(other):
+    if first == other:
+        return {}
+    own = part(first)
+
+    def same(equation: Equation) -> bool:
+        return all(_close(x, y) for x, y in zip(own, part(equation), strict=True))
+
+    if same(other):
         return {}
     if type(first) is not type(other):
         return {"equation": (first.name, other.name)}
